@@ -1,0 +1,43 @@
+# One word each. `make` alone lists them.
+
+CARGO ?= cargo
+DENY_VERSION := 0.20
+NEXTEST_VERSION := 0.9
+
+.DEFAULT_GOAL := help
+.PHONY: help run worker test verify bench soak sim nextest deny
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## start the server with a built-in worker
+	$(CARGO) run -p lockgate -- serve
+
+worker: ## start one more worker, attached to a running server
+	$(CARGO) run -p lockgate -- worker
+
+test: nextest ## formatting, lints, tidy and every test: what CI runs
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) xtask tidy
+	$(CARGO) test --workspace --doc
+	$(CARGO) nextest run --workspace
+
+verify: test deny ## test, and the licences, bans and sources of dependencies, and the docs
+	$(CARGO) deny check licenses bans sources
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+bench: ## measure rates and latencies against a server of its own
+	$(CARGO) run --release -p lockgate -- bench
+
+soak: ## kill -9 the server 50 times under load; a minute or two
+	LOCKGATE_SOAK_KILLS=50 $(CARGO) test -p lockgate --test e2e -- kill_9 --nocapture
+
+sim: ## 10,000 simulated stories of crashes and faults; minutes
+	$(CARGO) run --release -p lockgate-sim -- --seeds 10000
+
+nextest:
+	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-nextest --version "^$(NEXTEST_VERSION)"
+
+deny:
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny --version "^$(DENY_VERSION)"
