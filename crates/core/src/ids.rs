@@ -1,0 +1,165 @@
+//! Names and ids. Cheap to clone, checked once where they enter the system.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// Longest id, topic, tenant or actor accepted from outside.
+pub const NAME_BYTES_MAX: usize = 128;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+    };
+}
+
+name!(
+    /// Identifies one job in the whole installation. Chosen by the client or a UUIDv7.
+    JobId
+);
+name!(
+    /// Whose job it is.
+    TenantId
+);
+name!(
+    /// Who asked for something.
+    ActorId
+);
+name!(
+    /// What kind of work a job is.
+    Topic
+);
+name!(
+    /// A named group of workers.
+    PoolName
+);
+name!(
+    /// A worker process as its operator names it. Not unique over time; a session is.
+    WorkerId
+);
+name!(
+    /// One life of a worker process. Survives reconnects.
+    SessionId
+);
+name!(
+    /// One life of a gateway process, the holder of worker streams.
+    EdgeId
+);
+name!(
+    /// The fence of one attempt: unguessable, carried by every report.
+    AttemptToken
+);
+
+/// Position of a job in the Store's commit order. Assigned by the Store, stable for all lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobSeq(pub i64);
+
+/// Builds a UUIDv7 from the given time and randomness.
+pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> String {
+    let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
+}
+
+/// Builds a token from 128 random bits.
+pub fn token(random: [u8; 16]) -> AttemptToken {
+    AttemptToken::new(format!("{:032x}", u128::from_be_bytes(random)))
+}
+
+/// Why a name from outside was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("must not be empty")]
+    Empty,
+    #[error("must be at most {NAME_BYTES_MAX} bytes long")]
+    TooLong,
+    #[error("must not contain {0:?}; allowed are letters, digits and . _ - :")]
+    Character(char),
+    #[error("must start and end with a letter or a digit")]
+    Edge,
+}
+
+/// The one rule for ids, topics, tenants and actors that come from outside.
+pub fn check_name(text: &str) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if text.len() > NAME_BYTES_MAX {
+        return Err(NameError::TooLong);
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    if let Some(c) = text.chars().find(|c| !allowed(*c)) {
+        return Err(NameError::Character(c));
+    }
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if edge(text.chars().next()) && edge(text.chars().last()) { Ok(()) } else { Err(NameError::Edge) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_at_the_door() {
+        assert_eq!(check_name("job.echo"), Ok(()));
+        assert_eq!(check_name(""), Err(NameError::Empty));
+        assert_eq!(check_name("a b"), Err(NameError::Character(' ')));
+        assert_eq!(check_name(".a"), Err(NameError::Edge));
+        assert_eq!(check_name(&"x".repeat(129)), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn uuids_sort_by_time() {
+        let early = uuid_v7(Timestamp::from_millis(1_000), [255; 10]);
+        let late = uuid_v7(Timestamp::from_millis(1_001), [0; 10]);
+        assert!(early < late);
+        assert_eq!(early.as_bytes()[14], b'7');
+    }
+}

@@ -1,0 +1,83 @@
+//! The attempts of a job, read off its events.
+
+use std::sync::Arc;
+
+use super::{EventKind, JobEvent, Reason};
+use crate::ids::WorkerId;
+use crate::time::Timestamp;
+
+/// One attempt as a person wants to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptSummary {
+    pub no: u32,
+    pub worker: Option<WorkerId>,
+    pub dispatched_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// How it ended; absent while it waits or runs.
+    pub outcome: Option<EventKind>,
+    pub reason: Option<Reason>,
+    pub message: Option<Arc<str>>,
+    pub rule: Option<Arc<str>>,
+}
+
+/// Folds events into attempts, oldest first. Only attempts that were judged or placed appear.
+pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
+    let mut list: Vec<AttemptSummary> = Vec::new();
+    for event in events {
+        if matches!(event.kind, EventKind::Submitted | EventKind::Replayed | EventKind::Pending) {
+            continue;
+        }
+        // A late result belongs to the attempt it came from. Its successor was never placed: there is nothing to tell.
+        let no = event.late_of.unwrap_or(event.attempt);
+        list.truncate(list.partition_point(|known| known.no <= no));
+        if list.last().is_none_or(|last| last.no != no) {
+            list.push(blank(no));
+        }
+        if let Some(attempt) = list.last_mut() {
+            attempt.apply(event);
+        }
+    }
+    list
+}
+
+fn blank(no: u32) -> AttemptSummary {
+    AttemptSummary {
+        no,
+        worker: None,
+        dispatched_at: None,
+        started_at: None,
+        ended_at: None,
+        outcome: None,
+        reason: None,
+        message: None,
+        rule: None,
+    }
+}
+
+impl AttemptSummary {
+    fn apply(&mut self, event: &JobEvent) {
+        match event.kind {
+            EventKind::Submitted | EventKind::Replayed | EventKind::Pending => {}
+            EventKind::Scheduled | EventKind::ApprovalRequired => self.rule.clone_from(&event.rule),
+            EventKind::Dispatched => {
+                self.worker.clone_from(&event.worker);
+                self.dispatched_at = Some(event.at);
+            }
+            EventKind::Started => self.started_at = Some(event.at),
+            EventKind::AttemptFailed
+            | EventKind::AttemptLost
+            | EventKind::Snoozed
+            | EventKind::Succeeded
+            | EventKind::Failed
+            | EventKind::TimedOut
+            | EventKind::Cancelled
+            | EventKind::Denied => {
+                self.ended_at = Some(event.at);
+                self.outcome = Some(event.kind);
+                self.reason = event.reason;
+                self.message.clone_from(&event.message);
+            }
+        }
+    }
+}

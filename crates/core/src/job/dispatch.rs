@@ -1,0 +1,60 @@
+//! A claimed job is bound to a worker's session, and the worker says that it began.
+
+use super::{Binding, Dispatch, Env, EventKind, Evidence, Illegal, Job, JobState, Transition};
+use crate::ids::AttemptToken;
+use crate::time::Timestamp;
+
+impl Job {
+    pub(super) fn dispatched(&self, to: Dispatch, env: &Env<'_>) -> Result<Transition, Illegal> {
+        self.live()?;
+        // SCHEDULED has an allowing verdict and no binding yet; every way back there mints a new attempt.
+        if self.life.state != JobState::Scheduled {
+            return Err(Illegal::State { input: "dispatch", state: self.life.state });
+        }
+        if self.life.due_at > env.now {
+            return Err(Illegal::NotDue);
+        }
+        let timeout_at = self.attempt_timeout(env);
+        let mut transition = Transition::from(self);
+        let worker = to.worker.clone();
+        let life = &mut transition.job.life;
+        life.state = JobState::Dispatched;
+        // From here on the successor counts: the late result of a lost attempt no longer does.
+        life.lost = None;
+        life.attempt.binding = Some(Binding {
+            session: to.session.clone(),
+            worker: to.worker,
+            dispatched_at: env.now,
+            timeout_at,
+            start_by: Self::start_by(env, timeout_at),
+            assignment: to.assignment,
+        });
+        transition.event(EventKind::Dispatched, env.now, |event| event.worker = Some(worker));
+        transition.evidence = Evidence::Attached { session: to.session, epoch: to.epoch };
+        Ok(transition)
+    }
+
+    pub(super) fn started(&self, token: &AttemptToken, at: Timestamp, env: &Env<'_>) -> Result<Transition, Illegal> {
+        if !self.holds(token) {
+            return Err(Illegal::Superseded);
+        }
+        if self.life.state == JobState::Running {
+            return Err(Illegal::State { input: "start", state: self.life.state });
+        }
+        let mut transition = Transition::from(self);
+        transition.note_start(at, env.now);
+        Ok(transition)
+    }
+}
+
+impl Transition {
+    /// RUNNING is set by the worker's report, never by the scheduler.
+    /// A worker's clock is not ours: what it says is kept between dispatch and now.
+    pub(super) fn note_start(&mut self, at: Timestamp, now: Timestamp) {
+        let Some(binding) = &self.job.life.attempt.binding else { return };
+        let (at, worker) = (at.max(binding.dispatched_at).min(now), Some(binding.worker.clone()));
+        self.job.life.state = JobState::Running;
+        self.job.life.attempt.started_at = Some(at);
+        self.event(EventKind::Started, at, |event| event.worker = worker);
+    }
+}

@@ -1,0 +1,99 @@
+//! The history of a job: numbered facts, appended in the commit that made them true.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Reason};
+use crate::ids::{ActorId, WorkerId};
+use crate::time::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    Submitted,
+    /// No verdict could be had yet.
+    Pending,
+    ApprovalRequired,
+    Scheduled,
+    Dispatched,
+    Started,
+    /// The attempt ended without ending the job; a new one follows.
+    AttemptFailed,
+    AttemptLost,
+    Snoozed,
+    Succeeded,
+    Failed,
+    TimedOut,
+    Cancelled,
+    Denied,
+    Replayed,
+}
+
+impl EventKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Pending => "pending",
+            Self::ApprovalRequired => "approval_required",
+            Self::Scheduled => "scheduled",
+            Self::Dispatched => "dispatched",
+            Self::Started => "started",
+            Self::AttemptFailed => "attempt_failed",
+            Self::AttemptLost => "attempt_lost",
+            Self::Snoozed => "snoozed",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Denied => "denied",
+            Self::Replayed => "replayed",
+        }
+    }
+}
+
+/// One fact. Absent fields do not apply to its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobEvent {
+    /// 1, 2, 3 … without gaps over the whole job; what watchers resume from.
+    pub n: u64,
+    pub at: Timestamp,
+    pub kind: EventKind,
+    pub attempt: u32,
+    /// The earlier attempt that this result came from, late: it had been declared lost, and `attempt` was its successor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_of: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+    /// When the next attempt may start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<ActorId>,
+    /// The rule that decided, with its snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Arc<str>>,
+}
+
+impl JobEvent {
+    /// A fact about the job's current attempt; the number is given when the transition is closed.
+    pub(super) fn of(job: &Job, kind: EventKind, at: Timestamp) -> Self {
+        Self {
+            n: 0,
+            at,
+            kind,
+            attempt: job.life.attempt.no,
+            late_of: None,
+            worker: None,
+            reason: None,
+            message: None,
+            until: None,
+            actor: None,
+            rule: None,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A timer fired: the deadline, the attempt's timeout, or its time to start has passed.
+
+use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
+use crate::retry::backoff;
+
+impl Job {
+    pub(super) fn woken(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
+        self.live()?;
+        if let Some(deadline) = self.life.deadline_at.filter(|at| *at <= env.now) {
+            let mut transition = Transition::from(self);
+            transition.evidence = Evidence::Reached(deadline);
+            transition.stop_worker();
+            let failure = Failure::new(Reason::DeadlineExceeded, "the job's deadline passed");
+            return Ok(transition.dead(JobState::Timeout, failure, env.now));
+        }
+        let Some(binding) = self.life.attempt.binding.as_ref().filter(|_| self.life.state.is_held()) else {
+            return Err(Illegal::NotDue);
+        };
+        if binding.timeout_at <= env.now {
+            let mut transition = Transition::from(self);
+            transition.evidence = Evidence::Reached(binding.timeout_at);
+            transition.stop_worker();
+            return Ok(transition.timed_out(env));
+        }
+        if self.life.state == JobState::Dispatched && binding.start_by <= env.now {
+            let evidence = Evidence::Reached(binding.start_by);
+            return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, env);
+        }
+        Err(Illegal::NotDue)
+    }
+}
+
+impl Transition {
+    /// The attempt ran too long. Retried while the client's budget lasts, then TIMEOUT.
+    pub(super) fn timed_out(self, env: &Env<'_>) -> Self {
+        let failure = Failure::new(Reason::ExecutionTimeout, "the attempt ran longer than its timeout");
+        let delay = backoff(self.job.life.counters.failures + 1, env.jitter, env.limits);
+        self.retry_or(JobState::Timeout, failure, env.now + delay, env)
+    }
+}

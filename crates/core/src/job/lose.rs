@@ -1,0 +1,49 @@
+//! The platform lost an attempt: its worker went, or never had it.
+
+use super::{Env, EventKind, Evidence, Failure, Illegal, Job, JobState, LostAttempt, Reason, Transition};
+use crate::ids::AttemptToken;
+use crate::retry::infra_backoff;
+
+impl Job {
+    /// Charged to the platform's own budget, never to the client's.
+    pub(super) fn lost(
+        &self,
+        token: &AttemptToken,
+        reason: Reason,
+        evidence: Evidence,
+        env: &Env<'_>,
+    ) -> Result<Transition, Illegal> {
+        if !self.holds(token) {
+            return Err(Illegal::Superseded);
+        }
+        let mut transition = Transition::from(self);
+        transition.evidence = evidence;
+        transition.stop_worker();
+        let life = &mut transition.job.life;
+        life.counters.infra_failures += 1;
+        let failure = Failure::new(reason, lost_text(reason));
+        if life.counters.infra_failures > env.limits.infra_failures_max {
+            return Ok(transition.dead(JobState::Failed, failure, env.now));
+        }
+        let due_at = env.now + infra_backoff(life.counters.infra_failures, env.jitter, env.limits);
+        let lost = LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() };
+        life.last_error = Some(failure.clone());
+        transition.event(EventKind::AttemptLost, env.now, |event| {
+            event.reason = Some(reason);
+            event.message = Some(failure.message);
+            event.until = Some(due_at);
+        });
+        let mut transition = transition.next_attempt(due_at, env);
+        if !transition.job.life.state.is_terminal() {
+            transition.job.life.lost = Some(lost);
+        }
+        Ok(transition)
+    }
+}
+
+fn lost_text(reason: Reason) -> &'static str {
+    match reason {
+        Reason::DispatchLost => "the attempt was sent to a worker and never started",
+        _ => "the worker holding the attempt went silent or no longer had it",
+    }
+}

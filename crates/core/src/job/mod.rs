@@ -1,0 +1,313 @@
+//! A job, its current attempt, and every decision about them.
+
+mod attempts;
+mod cancel;
+mod dispatch;
+mod end;
+mod event;
+mod expire;
+mod judge;
+mod lose;
+mod replay;
+mod report;
+mod state;
+mod submit;
+mod transition;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use attempts::{AttemptSummary, attempts};
+pub use event::{EventKind, JobEvent};
+pub use report::{Outcome, Report};
+pub use state::{JobState, Phase};
+pub use submit::submit;
+pub use transition::{DeadLetter, Effect, Evidence, Transition};
+
+use crate::ids::{ActorId, AttemptToken, JobSeq, PoolName, SessionId, WorkerId};
+use crate::lane::{LaneKey, ReadyKey};
+use crate::limits::Limits;
+use crate::request::{JobRequest, RequestHash};
+use crate::retry::Jitter;
+use crate::time::Timestamp;
+use crate::verdict::{Judgement, Verdict};
+
+/// The pool that takes every topic when no pools are configured.
+pub const DEFAULT_POOL: &str = "default";
+
+/// A job as the Store holds it: the frozen request and its current life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub seq: JobSeq,
+    /// Grows by one with every committed transition; the compare-and-set of all of them.
+    pub version: i64,
+    pub request: Arc<JobRequest>,
+    pub hash: RequestHash,
+    pub life: Life,
+}
+
+/// From submit or replay to a terminal state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Life {
+    /// 1 after submit, one more after each replay.
+    pub no: u32,
+    pub state: JobState,
+    pub attempt: Attempt,
+    #[serde(default)]
+    pub counters: Counters,
+    /// First submit; the same for all lives.
+    pub submitted_at: Timestamp,
+    /// When this life began.
+    pub began_at: Timestamp,
+    /// Not to be started, or not to be judged again, before this time.
+    pub due_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Failure>,
+    /// The attempt that was declared lost; its late result still counts until a successor is dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostAttempt>,
+    /// Events written so far, over all lives: the next one's number minus one.
+    pub events: u64,
+}
+
+/// One try. The token is its fence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Grows over all lives.
+    pub no: u32,
+    pub token: AttemptToken,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Arc<Verdict>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Binding>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+}
+
+/// Which worker session holds a dispatched attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    pub session: SessionId,
+    pub worker: WorkerId,
+    pub dispatched_at: Timestamp,
+    /// The attempt must have ended by then.
+    pub timeout_at: Timestamp,
+    /// The attempt must have started by then.
+    pub start_by: Timestamp,
+    /// Number of the assignment on its session, for the inventory rule.
+    pub assignment: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostAttempt {
+    pub no: u32,
+    pub token: AttemptToken,
+}
+
+/// What has been spent. Each budget is separate: a user's retries are not the platform's to spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    #[serde(default)]
+    pub failures: u32,
+    #[serde(default)]
+    pub infra_failures: u32,
+    #[serde(default)]
+    pub snoozes: u32,
+}
+
+/// Why something went wrong, in a word for machines and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub reason: Reason,
+    pub message: Arc<str>,
+}
+
+impl Failure {
+    pub fn new(reason: Reason, message: impl Into<Arc<str>>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// Stable reason codes of attempts and dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The handler failed and may be tried again.
+    Failed,
+    /// The handler failed and said that trying again is useless.
+    Fatal,
+    /// The attempt ran longer than its timeout.
+    ExecutionTimeout,
+    /// The job's deadline passed.
+    DeadlineExceeded,
+    /// The worker holding the attempt went silent or lost it.
+    AgentLost,
+    /// The attempt was sent and never started.
+    DispatchLost,
+    /// The worker gave the attempt back while shutting down.
+    Interrupted,
+    /// The handler asked to be run later, too often.
+    SnoozeLimit,
+    /// A person cancelled the job.
+    Cancelled,
+    /// Policy denied the attempt.
+    Denied,
+}
+
+impl Reason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Fatal => "fatal",
+            Self::ExecutionTimeout => "execution_timeout",
+            Self::DeadlineExceeded => "deadline_exceeded",
+            Self::AgentLost => "agent_lost",
+            Self::DispatchLost => "dispatch_lost",
+            Self::Interrupted => "interrupted",
+            Self::SnoozeLimit => "snooze_limit",
+            Self::Cancelled => "cancelled",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// Everything a decision may use besides the job and the input.
+#[derive(Clone, Debug)]
+pub struct Env<'a> {
+    pub now: Timestamp,
+    /// Minted for the next attempt, should one be needed.
+    pub token: AttemptToken,
+    pub jitter: Jitter,
+    pub limits: &'a Limits,
+    /// The verdict for the next attempt, should one be needed.
+    pub judgement: Judgement,
+}
+
+/// Something happened to a job.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A verdict was asked for a job that had none.
+    Judged,
+    /// A claimed job is sent to a worker.
+    Dispatch(Dispatch),
+    /// The worker began.
+    Started { token: AttemptToken, at: Timestamp },
+    /// The worker ended.
+    Reported(Report),
+    /// The session that holds the attempt is gone, or does not know the attempt.
+    Lost { token: AttemptToken, reason: Reason, evidence: Evidence },
+    /// A timer fired.
+    Woken,
+    /// Somebody wants it to stop.
+    Cancel { actor: ActorId, note: Option<Arc<str>> },
+    /// Somebody wants a dead job to live again.
+    Replay { actor: ActorId },
+}
+
+/// Where a claimed job goes.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    pub session: SessionId,
+    pub epoch: u64,
+    pub worker: WorkerId,
+    pub assignment: u64,
+}
+
+/// The input does not apply to the job as it is. Nothing changes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    /// J-3, A-2: the report is of an attempt that no longer counts.
+    #[error("superseded: the attempt no longer counts")]
+    Superseded,
+    #[error("the job has already ended as {0}")]
+    Terminal(JobState),
+    #[error("{input} is not possible while the job is {state}")]
+    State { input: &'static str, state: JobState },
+    /// Nothing is due yet.
+    #[error("nothing is due yet")]
+    NotDue,
+}
+
+impl Job {
+    pub fn state(&self) -> JobState {
+        self.life.state
+    }
+
+    /// Where the job waits while it is SCHEDULED.
+    pub fn lane(&self) -> LaneKey {
+        LaneKey {
+            pool: PoolName::from(DEFAULT_POOL),
+            priority: self.request.priority(),
+            tenant: self.request.tenant.clone(),
+            shape: Arc::new(self.request.shape()),
+        }
+    }
+
+    pub fn ready_key(&self) -> ReadyKey {
+        ReadyKey { due_at: self.life.due_at, seq: self.seq }
+    }
+
+    /// Number of the latest attempt that was sent to a worker, over all lives; 0 before the first.
+    pub fn attempts_made(&self) -> u32 {
+        let attempt = &self.life.attempt;
+        if attempt.binding.is_some() { attempt.no } else { attempt.no.saturating_sub(1) }
+    }
+
+    /// The time before which a waiting job is not looked at. None once a worker holds it or it has ended.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        let waits = !self.life.state.is_terminal() && !self.life.state.is_held();
+        waits.then_some(self.life.due_at)
+    }
+
+    /// When a timer of the waiting job must fire next, if ever.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        if self.life.state.is_terminal() { None } else { self.life.deadline_at }
+    }
+
+    /// The one total function of the job state machine: live, in recovery and in the simulator.
+    pub fn next(&self, input: Input, env: &Env<'_>) -> Result<Transition, Illegal> {
+        match input {
+            Input::Judged => self.judged(env),
+            Input::Dispatch(dispatch) => self.dispatched(dispatch, env),
+            Input::Started { token, at } => self.started(&token, at, env),
+            Input::Reported(report) => self.reported(report, env),
+            Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
+            Input::Woken => self.woken(env),
+            Input::Cancel { actor, note } => self.cancelled(actor, note, env),
+            Input::Replay { actor } => self.replayed(actor, env),
+        }
+    }
+
+    fn live(&self) -> Result<(), Illegal> {
+        if self.life.state.is_terminal() { Err(Illegal::Terminal(self.life.state)) } else { Ok(()) }
+    }
+
+    fn attempt_timeout(&self, env: &Env<'_>) -> Timestamp {
+        let timeout_at = env.now + self.request.timeout(env.limits);
+        self.life.deadline_at.map_or(timeout_at, |deadline| deadline.min(timeout_at))
+    }
+
+    fn start_by(env: &Env<'_>, timeout_at: Timestamp) -> Timestamp {
+        (env.now + env.limits.start_within).min(timeout_at)
+    }
+}
+
+/// Longest error text is bounded so that a worker cannot bloat the row.
+fn clipped(text: &str) -> Arc<str> {
+    let max = crate::limits::ERROR_BYTES_MAX;
+    if text.len() <= max {
+        return text.into();
+    }
+    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..end].into()
+}

@@ -1,0 +1,262 @@
+//! What holds whatever happens: random inputs, right and wrong, against the invariants of `docs/invariants.md`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
+use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
+use crate::ids::AttemptToken;
+use crate::request::{Json, NewJob};
+use crate::verdict::{Decision, Judgement};
+
+/// Whose token an input carries.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    Current,
+    /// Of the attempt that was declared lost, if there is one.
+    Lost,
+    Wrong,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Judged,
+    Dispatch,
+    Started(Token),
+    Reported(Token, Outcome, bool),
+    Lost(Token),
+    Woken,
+    Cancel,
+    Replay,
+}
+
+/// One input with the time that passed before it and the verdict at hand.
+#[derive(Clone, Debug)]
+struct Drawn {
+    step: Step,
+    wait_ms: u64,
+    judgement: Judgement,
+}
+
+fn token() -> impl Strategy<Value = Token> {
+    prop_oneof![6 => Just(Token::Current), 3 => Just(Token::Lost), 1 => Just(Token::Wrong)]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let error: Arc<str> = "it broke".into();
+    prop_oneof![
+        1 => Just(Outcome::Succeeded { result: Json::null() }),
+        4 => Just(Outcome::FailedRetryable { error: error.clone(), retry_after: None }),
+        1 => (0u64..100_000).prop_map(move |ms| Outcome::FailedRetryable {
+            error: error.clone(),
+            retry_after: Some(Duration::from_millis(ms)),
+        }),
+        1 => Just(Outcome::FailedFatal { error: "never".into() }),
+        1 => Just(Outcome::TimedOut),
+        1 => Just(Outcome::Cancelled { note: "stopped".into() }),
+        2 => (0u64..100_000).prop_map(|ms| Outcome::Snooze { delay: Duration::from_millis(ms) }),
+        2 => Just(Outcome::Interrupted),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => Just(Step::Judged),
+        6 => Just(Step::Dispatch),
+        3 => token().prop_map(Step::Started),
+        5 => (token(), outcome(), any::<bool>()).prop_map(|(token, outcome, started)| Step::Reported(token, outcome, started)),
+        3 => token().prop_map(Step::Lost),
+        2 => Just(Step::Woken),
+        1 => Just(Step::Cancel),
+        2 => Just(Step::Replay),
+    ]
+}
+
+fn verdict() -> impl Strategy<Value = Judgement> {
+    prop_oneof![
+        12 => Just(judgement(Decision::Allow)),
+        2 => Just(judgement(Decision::AllowWithConstraints)),
+        1 => Just(judgement(Decision::Deny)),
+        1 => Just(judgement(Decision::RequireApproval)),
+        1 => Just(judgement(Decision::Throttle)),
+        2 => Just(Judgement::Unavailable),
+    ]
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let wait_ms = prop_oneof![2 => Just(0), 4 => 1u64..5_000, 2 => 30_000u64..400_000];
+    (step(), wait_ms, verdict()).prop_map(|(step, wait_ms, judgement)| Drawn { step, wait_ms, judgement })
+}
+
+fn request() -> impl Strategy<Value = NewJob> {
+    let attempts = proptest::option::of(1u32..4);
+    let deadline = proptest::option::of(1_000u64..2_000_000);
+    (attempts, deadline).prop_map(|(max_attempts, deadline_ms)| NewJob { max_attempts, deadline_ms, ..NewJob::default() })
+}
+
+fn input(step: Step, story: &Story) -> Input {
+    let token = |which| match which {
+        Token::Current => story.token(),
+        Token::Lost => story.job.life.lost.as_ref().map_or_else(|| "no such token".into(), |lost| lost.token.clone()),
+        Token::Wrong => AttemptToken::from("wrong"),
+    };
+    match step {
+        Step::Judged => Input::Judged,
+        Step::Dispatch => dispatch(),
+        Step::Started(which) => Input::Started { token: token(which), at: story.now },
+        Step::Reported(which, outcome, started) => {
+            let started_at = started.then_some(story.now);
+            Input::Reported(Report { token: token(which), started_at, outcome })
+        }
+        Step::Lost(which) => Input::Lost { token: token(which), reason: Reason::AgentLost, evidence: closed() },
+        Step::Woken => Input::Woken,
+        Step::Cancel => cancel(),
+        Step::Replay => replay(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn the_invariants_hold_over_any_sequence_of_inputs(
+        new in request(),
+        first in verdict(),
+        steps in proptest::collection::vec(drawn(), 1..80),
+    ) {
+        let mut story = Story::of(new, first);
+        let mut tokens = BTreeSet::from([story.token()]);
+        check_rest(&story.job);
+        for Drawn { step, wait_ms, judgement } in steps {
+            story.advance(wait_ms);
+            story.judgement = judgement;
+            let before = story.job.clone();
+            let input = input(step, &story);
+            match story.apply(input.clone()) {
+                Ok(transition) => {
+                    check_step(&before, &input, &transition);
+                    check_effects(&before, &input, &transition);
+                    check_rest(&story.job);
+                    if before.life.attempt.no != story.job.life.attempt.no {
+                        prop_assert!(tokens.insert(story.token()), "a token was used twice");
+                    }
+                }
+                Err(illegal) => check_refusal(&before, &input, &illegal),
+            }
+        }
+        check_history(&story);
+    }
+}
+
+fn progress(job: &Job) -> (u32, u32, u8) {
+    (job.life.no, job.life.attempt.no, job.life.state.rank())
+}
+
+fn check_step(before: &Job, input: &Input, done: &Transition) {
+    let after = &done.job;
+    assert_eq!(after.version, before.version + 1);
+    assert!(progress(after) >= progress(before), "J-1: {:?} → {:?}", progress(before), progress(after));
+    assert_eq!(after.life.events, before.life.events + done.events.len() as u64);
+    for (n, event) in (before.life.events + 1..).zip(&done.events) {
+        assert_eq!(event.n, n, "S-4");
+    }
+    if before.state().is_terminal() {
+        assert!(before.state().is_dead() && matches!(input, Input::Replay { .. }), "J-3: {input:?}");
+        assert_eq!(after.life.no, before.life.no + 1);
+    } else {
+        assert_eq!(after.life.no, before.life.no);
+    }
+    let letter = done.dead_letter.as_ref().map(|letter| (letter.state, letter.life));
+    assert_eq!(letter, after.state().is_dead().then_some((after.state(), after.life.no)), "J-4");
+    assert_eq!(done.result.is_some(), after.state() == JobState::Succeeded);
+    if let Input::Reported(Report { token, .. }) = input {
+        let held = before.state().is_held() && before.life.attempt.token == *token;
+        let lost = before.life.lost.as_ref().is_some_and(|lost| lost.token == *token);
+        assert!(held || (lost && !before.state().is_held() && !before.state().is_terminal()), "A-1, A-4");
+    }
+    if let Input::Dispatch(_) = input {
+        assert!(before.state() == JobState::Scheduled);
+    }
+}
+
+fn check_effects(before: &Job, input: &Input, done: &Transition) {
+    let after = &done.job;
+    let token = &before.life.attempt.token;
+    let ended = before.state().is_held() && !(after.state().is_held() && after.life.attempt.token == *token);
+    let settled: Vec<_> = done.effects.iter().filter(|effect| matches!(effect, Effect::Settled { .. })).collect();
+    let stops: Vec<_> = done.effects.iter().filter(|effect| matches!(effect, Effect::Stop { .. })).collect();
+    let session = before.life.attempt.binding.as_ref().map(|binding| binding.session.clone());
+    let expect = |wanted: bool| session.clone().filter(|_| wanted);
+    let settle = expect(ended).map(|session| Effect::Settled { session, token: token.clone() });
+    assert_eq!(settled, settle.iter().collect::<Vec<_>>(), "A-5: {input:?}");
+    let taken_away = ended && !matches!(input, Input::Reported(_));
+    let stop = expect(taken_away).map(|session| Effect::Stop { session, token: token.clone() });
+    assert_eq!(stops, stop.iter().collect::<Vec<_>>(), "A-5: {input:?}");
+    let waits_anew = after.state() == JobState::Scheduled
+        && (before.state() != JobState::Scheduled || after.life.attempt.no != before.life.attempt.no);
+    assert_eq!(done.effects.contains(&Effect::Offer), waits_anew);
+}
+
+/// What is true of a job at rest, however it came there.
+fn check_rest(job: &Job) {
+    let (life, limits) = (&job.life, crate::limits::Limits::default());
+    let state = life.state;
+    let max_attempts = job.request.max_attempts(&limits);
+    assert!(life.counters.failures < max_attempts || state.is_terminal(), "A-6: {:?}", life.counters);
+    assert!(life.counters.failures <= max_attempts, "A-6: {:?}", life.counters);
+    let spare = u32::from(state.is_terminal());
+    assert!(life.counters.infra_failures <= limits.infra_failures_max + spare, "A-6: {:?}", life.counters);
+    assert!(life.counters.snoozes <= limits.snoozes_max + spare, "A-6: {:?}", life.counters);
+    assert_eq!(life.ended_at.is_some(), state.is_terminal());
+    assert!(!state.is_held() || life.attempt.binding.is_some());
+    if let Some(lost) = &life.lost {
+        assert!(!state.is_held() && !state.is_terminal(), "A-4");
+        assert!(lost.no < life.attempt.no);
+    }
+    if state == JobState::Scheduled || state.is_held() {
+        let decision = life.attempt.verdict.as_ref().map(|verdict| verdict.decision);
+        assert!(matches!(decision, Some(Decision::Allow | Decision::AllowWithConstraints)), "A-7: {decision:?}");
+    }
+    let stored = serde_json::to_string(life).unwrap();
+    assert_eq!(serde_json::from_str::<Life>(&stored).unwrap(), *life, "a life is stored without loss");
+}
+
+/// what was refused had a reason to be.
+fn check_refusal(before: &Job, input: &Input, illegal: &Illegal) {
+    let current = |token: &AttemptToken| before.state().is_held() && before.life.attempt.token == *token;
+    match input {
+        Input::Reported(report) => {
+            assert_eq!(*illegal, Illegal::Superseded);
+            assert!(!current(&report.token), "a report of the held attempt is never refused");
+        }
+        Input::Lost { token, .. } => {
+            assert_eq!(*illegal, Illegal::Superseded);
+            assert!(!current(token));
+        }
+        Input::Cancel { .. } => assert_eq!(*illegal, Illegal::Terminal(before.state())),
+        Input::Replay { .. } => assert!(!before.state().is_dead()),
+        _ => {}
+    }
+}
+
+/// J-2: a life ends at most once, and exactly once if the job has ended.
+fn check_history(story: &Story) {
+    let lives = story.events.split(|event| event.kind == EventKind::Replayed);
+    let ends: Vec<usize> = lives.map(|life| life.iter().filter(|event| is_end(event.kind)).count()).collect();
+    let (last, earlier) = ends.split_last().unwrap();
+    assert!(earlier.iter().all(|count| *count == 1), "J-2: {ends:?}");
+    assert_eq!(*last, usize::from(story.state().is_terminal()), "J-2: {ends:?}");
+    assert!(story.events.is_sorted_by_key(|event| event.attempt), "J-1");
+    let dispatches = story.events.iter().filter(|event| event.kind == EventKind::Dispatched).map(|event| event.attempt);
+    assert!(dispatches.is_sorted_by(|earlier, later| earlier < later), "A-3");
+    let told = attempts(&story.events);
+    assert!(told.is_sorted_by(|earlier, later| earlier.no < later.no));
+}
+
+fn is_end(kind: EventKind) -> bool {
+    use EventKind::{Cancelled, Denied, Failed, Succeeded, TimedOut};
+    matches!(kind, Succeeded | Failed | TimedOut | Cancelled | Denied)
+}

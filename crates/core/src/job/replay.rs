@@ -1,0 +1,25 @@
+//! A dead job gets a new life: fresh budgets, a fresh deadline, judged anew. Attempt numbers go on.
+
+use std::time::Duration;
+
+use super::{Counters, Env, EventKind, Illegal, Job, JobState, Transition};
+use crate::ids::ActorId;
+
+impl Job {
+    pub(super) fn replayed(&self, actor: ActorId, env: &Env<'_>) -> Result<Transition, Illegal> {
+        if !self.life.state.is_dead() {
+            return Err(Illegal::State { input: "replay", state: self.life.state });
+        }
+        let mut transition = Transition::from(self);
+        let life = &mut transition.job.life;
+        life.no += 1;
+        life.state = JobState::Pending;
+        life.counters = Counters::default();
+        life.began_at = env.now;
+        life.ended_at = None;
+        life.lost = None;
+        life.deadline_at = self.request.deadline_ms.map(|ms| env.now + Duration::from_millis(ms));
+        transition.event(EventKind::Replayed, env.now, |event| event.actor = Some(actor));
+        Ok(transition.next_attempt(env.now, env))
+    }
+}

@@ -1,0 +1,139 @@
+//! The worker says how the attempt ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Env, EventKind, Failure, Illegal, Job, JobState, Reason, Transition, clipped};
+use crate::ids::AttemptToken;
+use crate::limits::SPAN_MS_MAX;
+use crate::request::Json;
+use crate::retry::backoff;
+use crate::time::Timestamp;
+
+/// How an attempt ended, in the worker's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Succeeded {
+        result: Json,
+    },
+    FailedRetryable {
+        error: Arc<str>,
+        retry_after: Option<Duration>,
+    },
+    FailedFatal {
+        error: Arc<str>,
+    },
+    /// The handler ran into its timeout; the worker stopped it.
+    TimedOut,
+    Cancelled {
+        note: Arc<str>,
+    },
+    /// Not now: run again later. Costs no attempt.
+    Snooze {
+        delay: Duration,
+    },
+    /// Given back by a worker that is shutting down. Costs nothing.
+    Interrupted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub token: AttemptToken,
+    /// When the start report came, if it has not been committed yet.
+    pub started_at: Option<Timestamp>,
+    pub outcome: Outcome,
+}
+
+impl Job {
+    pub(super) fn reported(&self, report: Report, env: &Env<'_>) -> Result<Transition, Illegal> {
+        if !self.holds(&report.token) {
+            return self.truth_over_guess(report, env);
+        }
+        let mut transition = Transition::from(self);
+        if let Some(at) = report.started_at
+            && transition.job.life.state == JobState::Dispatched
+        {
+            transition.note_start(at, env.now);
+        }
+        Ok(transition.conclude(report.outcome, env))
+    }
+
+    /// the result of an attempt declared lost is accepted while its successor has not been dispatched.
+    /// The guess is taken back: the platform's budget gets its charge again, and the unplaced successor is closed.
+    fn truth_over_guess(&self, report: Report, env: &Env<'_>) -> Result<Transition, Illegal> {
+        // A worker that was told to stop because of the guess answers so; that is no news about the work.
+        let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted);
+        let waiting = !self.life.state.is_terminal() && !self.life.state.is_held();
+        let Some(lost) = self.life.lost.as_ref().filter(|lost| news && waiting && lost.token == report.token) else {
+            return Err(Illegal::Superseded);
+        };
+        let mut transition = Transition::from(self);
+        let counters = &mut transition.job.life.counters;
+        counters.infra_failures = counters.infra_failures.saturating_sub(1);
+        let mut transition = transition.conclude(report.outcome, env);
+        // The first fact of a conclusion is how the attempt ended, and that attempt is the lost one.
+        if let Some(event) = transition.events.first_mut() {
+            event.late_of = Some(lost.no);
+            let late = format!("late result of attempt {}, which had been declared lost", lost.no);
+            event.message = Some(match &event.message {
+                Some(message) => format!("{late}: {message}").into(),
+                None => late.into(),
+            });
+        }
+        Ok(transition)
+    }
+}
+
+impl Transition {
+    fn conclude(mut self, outcome: Outcome, env: &Env<'_>) -> Self {
+        match outcome {
+            Outcome::Succeeded { result } => {
+                self.event(EventKind::Succeeded, env.now, |_| {});
+                self.result = Some(result);
+                self.end(JobState::Succeeded, None, env.now)
+            }
+            Outcome::FailedRetryable { error, retry_after } => {
+                let failure = Failure::new(Reason::Failed, clipped(&error));
+                let failures = self.job.life.counters.failures + 1;
+                let delay = retry_after.map_or_else(|| backoff(failures, env.jitter, env.limits), asked_delay);
+                self.retry_or(JobState::Failed, failure, env.now + delay, env)
+            }
+            Outcome::FailedFatal { error } => {
+                self.job.life.counters.failures += 1;
+                self.dead(JobState::Failed, Failure::new(Reason::Fatal, clipped(&error)), env.now)
+            }
+            Outcome::TimedOut => self.timed_out(env),
+            Outcome::Cancelled { note } => {
+                let failure = Failure::new(Reason::Cancelled, clipped(&note));
+                self.event(EventKind::Cancelled, env.now, |event| {
+                    event.reason = Some(Reason::Cancelled);
+                    event.message = Some(failure.message.clone());
+                });
+                self.end(JobState::Cancelled, Some(failure), env.now)
+            }
+            Outcome::Snooze { delay } => self.snooze(delay, env),
+            Outcome::Interrupted => {
+                self.event(EventKind::AttemptLost, env.now, |event| event.reason = Some(Reason::Interrupted));
+                self.job.life.lost = None;
+                self.next_attempt(env.now, env)
+            }
+        }
+    }
+
+    fn snooze(mut self, delay: Duration, env: &Env<'_>) -> Self {
+        self.job.life.counters.snoozes += 1;
+        if self.job.life.counters.snoozes > env.limits.snoozes_max {
+            let text = format!("snoozed more than {} times", env.limits.snoozes_max);
+            return self.dead(JobState::Failed, Failure::new(Reason::SnoozeLimit, text), env.now);
+        }
+        let due_at = env.now + asked_delay(delay);
+        self.event(EventKind::Snoozed, env.now, |event| event.until = Some(due_at));
+        self.job.life.lost = None;
+        self.next_attempt(due_at, env)
+    }
+}
+
+/// A delay that a worker asked for. Zero would spin; longer than a year is no wish anybody has.
+fn asked_delay(delay: Duration) -> Duration {
+    delay.clamp(Duration::from_millis(1), Duration::from_millis(SPAN_MS_MAX))
+}

@@ -1,0 +1,146 @@
+//! Timers, cancel and replay.
+
+use super::*;
+
+#[test]
+fn nothing_happens_before_its_time() {
+    for story in [Story::new(), Story::dispatched(), Story::running()] {
+        assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::NotDue);
+    }
+}
+
+#[test]
+fn the_deadline_ends_a_job_in_any_live_state() {
+    let new = NewJob { deadline_ms: Some(5_000), ..NewJob::default() };
+    for judged in [allow(), Judgement::Unavailable, judgement(Decision::RequireApproval)] {
+        let mut story = Story::of(new.clone(), judged);
+        story.advance(5_000);
+        let ended = story.apply(Input::Woken).unwrap();
+        assert_eq!(ended.evidence, Evidence::Reached(START + Duration::from_secs(5)));
+        assert_eq!((story.state(), ended.dead_letter.unwrap().reason), (JobState::Timeout, Reason::DeadlineExceeded));
+    }
+}
+
+#[test]
+fn the_deadline_of_a_running_job_stops_its_worker() {
+    let mut story = Story::of(NewJob { deadline_ms: Some(5_000), ..NewJob::default() }, allow());
+    story.dispatch();
+    story.start();
+    let token = story.token();
+    story.advance(5_000);
+    let ended = story.apply(Input::Woken).unwrap();
+    assert_eq!(ended.effects, [stop(token.clone()), settled(token)]);
+}
+
+#[test]
+fn an_attempt_past_its_timeout_is_stopped_and_retried() {
+    let mut story = Story::running();
+    let token = story.token();
+    let timeout_at = story.job.life.attempt.binding.as_ref().unwrap().timeout_at;
+    story.now = timeout_at;
+    let retried = story.apply(Input::Woken).unwrap();
+    assert_eq!(retried.evidence, Evidence::Reached(timeout_at));
+    assert_eq!(retried.effects, [stop(token.clone()), settled(token), Effect::Offer]);
+    assert_eq!((story.state(), story.job.life.counters.failures), (JobState::Scheduled, 1));
+}
+
+#[test]
+fn an_attempt_that_never_started_is_lost_not_failed() {
+    let mut story = Story::dispatched();
+    let start_by = story.job.life.attempt.binding.as_ref().unwrap().start_by;
+    story.now = start_by;
+    let lost = story.apply(Input::Woken).unwrap();
+    assert_eq!(lost.evidence, Evidence::Reached(start_by));
+    assert_eq!(lost.events[0].reason, Some(Reason::DispatchLost));
+    assert_eq!((story.job.life.counters.failures, story.job.life.counters.infra_failures), (0, 1));
+}
+
+#[test]
+fn an_attempt_that_started_has_no_time_to_start_by() {
+    let mut story = Story::running();
+    story.now = story.job.life.attempt.binding.as_ref().unwrap().start_by;
+    assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::NotDue);
+}
+
+#[test]
+fn a_waiting_job_is_cancelled_at_once() {
+    let mut story = Story::new();
+    let ended = story.apply(Input::Cancel { actor: "bob".into(), note: Some("not needed".into()) }).unwrap();
+    assert_eq!((story.state(), ended.effects.len(), ended.dead_letter), (JobState::Cancelled, 0, None));
+    assert_eq!(
+        (ended.events[0].actor.clone(), ended.events[0].message.as_deref()),
+        (Some("bob".into()), Some("not needed"))
+    );
+}
+
+#[test]
+fn cancelling_a_running_job_stops_its_worker() {
+    let mut story = Story::running();
+    let token = story.token();
+    let ended = story.apply(cancel()).unwrap();
+    assert_eq!(ended.effects, [stop(token.clone()), settled(token)]);
+    assert_eq!(&*story.job.life.last_error.as_ref().unwrap().message, "cancelled by bob");
+}
+
+/// J-3.
+#[test]
+fn a_job_that_ended_stays_as_it_ended() {
+    let mut story = Story::running();
+    story.report(succeeded());
+    let token = story.token();
+    let lost = Input::Lost { token: token.clone(), reason: Reason::AgentLost, evidence: closed() };
+    assert_eq!(story.decide(cancel()).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
+    assert_eq!(story.decide(dispatch()).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
+    assert_eq!(story.decide(Input::Judged).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
+    assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
+    assert_eq!(story.decide(lost).unwrap_err(), Illegal::Superseded);
+    assert_eq!(story.decide(Input::Started { token, at: START }).unwrap_err(), Illegal::Superseded);
+}
+
+#[test]
+fn a_replay_is_a_new_life_with_fresh_budgets() {
+    let new = NewJob { max_attempts: Some(1), deadline_ms: Some(60_000), ..NewJob::default() };
+    let mut story = Story::of(new, allow());
+    story.dispatch();
+    story.report(failed());
+    let token = story.token();
+    story.advance(3_600_000);
+    let replayed = story.apply(replay()).unwrap();
+    let life = &story.job.life;
+    assert_eq!(replayed.effects, [Effect::Offer]);
+    assert_eq!((life.no, life.state, life.attempt.no), (2, JobState::Scheduled, 2));
+    assert_eq!(life.counters, super::super::Counters::default());
+    assert_eq!((life.began_at, life.submitted_at, life.ended_at), (story.now, START, None));
+    assert_eq!(life.deadline_at, Some(story.now + Duration::from_secs(60)));
+    assert_ne!(life.attempt.token, token);
+    assert_eq!(story.kinds()[story.events.len() - 2..], [EventKind::Replayed, EventKind::Scheduled]);
+}
+
+#[test]
+fn a_replay_is_judged_anew() {
+    let mut story = Story::of(NewJob::default(), judgement(Decision::Deny));
+    story.judgement = judgement(Decision::Deny);
+    let again = story.apply(replay()).unwrap();
+    assert_eq!((story.state(), story.job.life.no), (JobState::Denied, 2));
+    assert_eq!(again.dead_letter.unwrap().life, 2);
+}
+
+#[test]
+fn a_replay_without_a_verdict_says_that_it_waits() {
+    let mut story = Story::of(NewJob::default(), judgement(Decision::Deny));
+    story.judgement = Judgement::Unavailable;
+    story.apply(replay()).unwrap();
+    assert_eq!(story.kinds()[story.events.len() - 2..], [EventKind::Replayed, EventKind::Pending]);
+}
+
+#[test]
+fn only_a_dead_job_is_replayed() {
+    let mut succeeded_job = Story::running();
+    succeeded_job.report(succeeded());
+    let mut cancelled = Story::new();
+    cancelled.apply(cancel()).unwrap();
+    for story in [Story::new(), Story::running(), succeeded_job, cancelled] {
+        let state = story.state();
+        assert_eq!(story.decide(replay()).unwrap_err(), Illegal::State { input: "replay", state });
+    }
+}

@@ -1,0 +1,138 @@
+//! What a decision returns: the next state, what to write with it, and what to do after the commit.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{EventKind, Failure, Job, JobEvent, JobState, Reason};
+use crate::ids::{AttemptToken, JobId, SessionId, TenantId, Topic};
+use crate::lane::Priority;
+use crate::request::Json;
+use crate::time::Timestamp;
+
+/// A decision, ready to be committed against `previous` version.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    pub job: Job,
+    pub events: Vec<JobEvent>,
+    pub effects: Vec<Effect>,
+    pub dead_letter: Option<DeadLetter>,
+    pub result: Option<Json>,
+    pub evidence: Evidence,
+}
+
+/// S-1: what must still be true, by the Store's own clock and rows, when the statement runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The version alone decides.
+    Version,
+    /// The Store's clock has reached this time.
+    Reached(Timestamp),
+    /// The session is attached with exactly this epoch.
+    Attached { session: SessionId, epoch: u64 },
+    /// The session was closed with exactly this epoch.
+    Closed { session: SessionId, epoch: u64 },
+}
+
+/// What to do after the commit. Idempotent; a crash before it is repaired by the re-offer loop or the session rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The job waits for a worker, now or from its due time on.
+    Offer,
+    /// The worker may stop: the attempt no longer counts.
+    Stop { session: SessionId, token: AttemptToken },
+    /// The attempt that a worker held has ended: its place is free.
+    Settled { session: SessionId, token: AttemptToken },
+}
+
+/// Why a job ended badly, kept for replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    pub job_id: JobId,
+    pub tenant: TenantId,
+    pub topic: Topic,
+    pub priority: Priority,
+    pub state: JobState,
+    pub reason: Reason,
+    pub message: Arc<str>,
+    pub attempts: u32,
+    pub life: u32,
+    pub at: Timestamp,
+}
+
+impl Transition {
+    /// Starts from a copy of the job with the next version.
+    pub(super) fn from(job: &Job) -> Self {
+        let mut next = job.clone();
+        next.version += 1;
+        Self {
+            job: next,
+            events: Vec::new(),
+            effects: Vec::new(),
+            dead_letter: None,
+            result: None,
+            evidence: Evidence::Version,
+        }
+    }
+
+    /// S-4: the one place where events get their numbers.
+    pub(super) fn push(&mut self, mut event: JobEvent) {
+        self.job.life.events += 1;
+        event.n = self.job.life.events;
+        self.events.push(event);
+    }
+
+    pub(super) fn event(&mut self, kind: EventKind, at: Timestamp, fill: impl FnOnce(&mut JobEvent)) {
+        let mut event = JobEvent::of(&self.job, kind, at);
+        fill(&mut event);
+        self.push(event);
+    }
+
+    /// Tells the worker that holds the current attempt to let go of it.
+    pub(super) fn stop_worker(&mut self) {
+        let attempt = &self.job.life.attempt;
+        if let Some(binding) = &attempt.binding {
+            self.effects.push(Effect::Stop { session: binding.session.clone(), token: attempt.token.clone() });
+        }
+    }
+
+    /// frees the place of the current attempt, if a worker holds it.
+    pub(super) fn settle(&mut self) {
+        let attempt = &self.job.life.attempt;
+        if let Some(binding) = attempt.binding.as_ref().filter(|_| self.job.life.state.is_held()) {
+            self.effects.push(Effect::Settled { session: binding.session.clone(), token: attempt.token.clone() });
+        }
+    }
+
+    /// J-2: the only way into a terminal state.
+    pub(super) fn end(mut self, state: JobState, failure: Option<Failure>, now: Timestamp) -> Self {
+        self.settle();
+        let life = &mut self.job.life;
+        life.state = state;
+        life.ended_at = Some(now);
+        life.lost = None;
+        if let Some(failure) = failure {
+            // J-4: a dead letter for every bad end, in the commit that made it.
+            if state.is_dead() {
+                self.dead_letter = Some(dead_letter(&self.job, state, &failure, now));
+            }
+            self.job.life.last_error = Some(failure);
+        }
+        self
+    }
+}
+
+fn dead_letter(job: &Job, state: JobState, failure: &Failure, at: Timestamp) -> DeadLetter {
+    DeadLetter {
+        job_id: job.request.job_id.clone(),
+        tenant: job.request.tenant.clone(),
+        topic: job.request.topic.clone(),
+        priority: job.request.priority(),
+        state,
+        reason: failure.reason,
+        message: failure.message.clone(),
+        attempts: job.attempts_made(),
+        life: job.life.no,
+        at,
+    }
+}

@@ -1,0 +1,15 @@
+//! Lockgate's decisions: pure functions over plain data.
+//!
+//! Nothing in this crate waits, reads a clock, draws a random number or touches a file. Every decision takes the
+//! aggregate, an input and an [`Env`](job::Env) and returns a [`Transition`](job::Transition); the engine commits it and then acts.
+
+pub mod ids;
+pub mod job;
+pub mod lane;
+pub mod limits;
+pub mod request;
+pub mod retry;
+pub mod time;
+pub mod turns;
+pub mod verdict;
+pub mod worker;

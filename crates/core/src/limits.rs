@@ -1,0 +1,54 @@
+//! Numbers that bound everything, with what breaks when they change.
+
+use std::time::Duration;
+
+/// Largest payload or result taken inline. Larger ones would make every hot-row rewrite expensive.
+pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// Most jobs in one batch submit: bounds one commit and one reply.
+pub const BATCH_JOBS_MAX: usize = 10_000;
+/// Most labels, env entries or required capabilities on one job.
+pub const ENTRIES_MAX: usize = 64;
+/// Longest label or env value.
+pub const VALUE_BYTES_MAX: usize = 4096;
+/// Most attempts a client may ask for.
+pub const ATTEMPTS_MAX: u32 = 1_000;
+/// Longest timeout, deadline or delay a client may ask for: a year, so that arithmetic on it never overflows.
+pub const SPAN_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+/// Longest error text kept from a worker; the rest is cut.
+pub const ERROR_BYTES_MAX: usize = 8 * 1024;
+
+/// Budgets and times of one installation. The defaults are the contract of the requirement documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Attempts that may fail before a job is dead, when the client names no number.
+    pub attempts_default: u32,
+    /// Attempts that may be lost by the platform, never charged to the client's budget.
+    pub infra_failures_max: u32,
+    /// Snoozes before a job that never works is called dead.
+    pub snoozes_max: u32,
+    /// One attempt's running time when the client names none.
+    pub timeout_default: Duration,
+    /// How long a dispatched attempt may stay unstarted.
+    pub start_within: Duration,
+    /// First retry delay; doubled per failure.
+    pub backoff_base: Duration,
+    /// Longest retry delay.
+    pub backoff_max: Duration,
+    /// How long a job waits before it is judged again when no verdict could be had.
+    pub judge_again_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            attempts_default: 3,
+            infra_failures_max: 6,
+            snoozes_max: 1_000,
+            timeout_default: Duration::from_secs(300),
+            start_within: Duration::from_secs(120),
+            backoff_base: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(30),
+            judge_again_after: Duration::from_secs(5),
+        }
+    }
+}

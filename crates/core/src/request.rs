@@ -1,0 +1,306 @@
+//! The frozen request of a job: what the client sent, checked once, never changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::ids::{ActorId, JobId, TenantId, Topic, check_name};
+use crate::lane::{Priority, Shape};
+use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
+use crate::time::Timestamp;
+
+/// Label names that only the platform may set, or whose meaning is not built yet: accepting them would be a silent lie.
+const LABELS_REFUSED: [&str; 5] = ["placement.", "constraint.", "node.", "preferred_pool", "preferred_worker_id"];
+
+/// JSON text that was parsed once and is carried unparsed from then on.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    /// Takes text that must be one JSON value.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<serde::de::IgnoredAny>(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// Takes text that was checked before it was stored.
+    pub fn trusted(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn null() -> Self {
+        Self("null".into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same value with sorted keys and no spaces.
+    fn canonical(&self) -> String {
+        serde_json::from_str::<serde_json::Value>(&self.0).map_or_else(|_| self.0.to_string(), |value| value.to_string())
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+/// What a client sends, before it is checked. Absent means absent: defaults come later and are not hashed.
+#[derive(Clone, Debug, Default)]
+pub struct NewJob {
+    pub job_id: Option<String>,
+    pub topic: String,
+    pub payload: Option<Json>,
+    pub priority: Option<Priority>,
+    pub labels: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
+    pub idempotency_key: Option<String>,
+    pub max_attempts: Option<u32>,
+    pub timeout_ms: Option<u64>,
+    pub not_before: Option<Timestamp>,
+    pub deadline_ms: Option<u64>,
+    pub requires: BTreeSet<String>,
+    pub trace_id: Option<String>,
+}
+
+/// Who calls, as far as the gateway knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub tenant: TenantId,
+    pub actor: ActorId,
+}
+
+/// One field that was refused, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    pub field: String,
+    pub message: String,
+}
+
+impl FieldError {
+    pub fn new(field: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self { field: field.into(), message: message.to_string() }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+/// A checked request. Frozen: nothing in Lockgate changes it after submit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRequest {
+    pub job_id: JobId,
+    /// Whether the client chose the id; a chosen id is an idempotency key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub id_chosen: bool,
+    pub tenant: TenantId,
+    pub actor: ActorId,
+    pub topic: Topic,
+    /// Stored beside the rest, so that the rest can be read without it.
+    #[serde(skip)]
+    pub payload: Json,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub requires: BTreeSet<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<Arc<str>>,
+}
+
+/// SHA-256 over the client's own fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestHash(pub [u8; 32]);
+
+impl fmt::Display for RequestHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RequestHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl JobRequest {
+    /// Checks every field and reports every error at once. `fresh_id` is used when the client chose none.
+    pub fn check(new: NewJob, caller: &Caller, fresh_id: impl FnOnce() -> JobId) -> Result<Self, Vec<FieldError>> {
+        let errors = refusals(&new);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Self {
+            id_chosen: new.job_id.is_some(),
+            job_id: new.job_id.map_or_else(fresh_id, JobId::from),
+            tenant: caller.tenant.clone(),
+            actor: caller.actor.clone(),
+            topic: new.topic.into(),
+            payload: new.payload.unwrap_or_default(),
+            priority: new.priority,
+            labels: new.labels,
+            env: new.env,
+            idempotency_key: new.idempotency_key.map(Arc::from),
+            max_attempts: new.max_attempts,
+            timeout_ms: new.timeout_ms,
+            not_before: new.not_before,
+            deadline_ms: new.deadline_ms,
+            requires: new.requires.into_iter().map(Arc::from).collect(),
+            trace_id: new.trace_id.map(Arc::from),
+        })
+    }
+
+    /// The identity of what was asked. The actor and the trace are who and how, not what.
+    pub fn hash(&self) -> RequestHash {
+        #[derive(Serialize)]
+        struct Hashed<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            deadline_ms: Option<u64>,
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            env: &'a BTreeMap<String, String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            job_id: Option<&'a JobId>,
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            labels: &'a BTreeMap<String, String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            max_attempts: Option<u32>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            not_before: Option<Timestamp>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            priority: Option<Priority>,
+            #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+            requires: &'a BTreeSet<Arc<str>>,
+            tenant: &'a TenantId,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            timeout_ms: Option<u64>,
+            topic: &'a Topic,
+        }
+        let hashed = Hashed {
+            deadline_ms: self.deadline_ms,
+            env: &self.env,
+            job_id: self.id_chosen.then_some(&self.job_id),
+            labels: &self.labels,
+            max_attempts: self.max_attempts,
+            not_before: self.not_before,
+            priority: self.priority,
+            requires: &self.requires,
+            tenant: &self.tenant,
+            timeout_ms: self.timeout_ms,
+            topic: &self.topic,
+        };
+        let mut digest = Sha256::new();
+        digest.update(serde_json::to_vec(&hashed).unwrap_or_default());
+        digest.update(b"\n");
+        digest.update(self.payload.canonical());
+        RequestHash(digest.finalize().into())
+    }
+
+    pub fn priority(&self) -> Priority {
+        self.priority.unwrap_or_default()
+    }
+
+    pub fn max_attempts(&self, limits: &Limits) -> u32 {
+        self.max_attempts.unwrap_or(limits.attempts_default)
+    }
+
+    pub fn timeout(&self, limits: &Limits) -> Duration {
+        self.timeout_ms.map_or(limits.timeout_default, Duration::from_millis)
+    }
+
+    pub fn shape(&self) -> Shape {
+        Shape { topic: self.topic.clone(), requires: self.requires.clone() }
+    }
+}
+
+fn refusals(new: &NewJob) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut refuse = |field: &str, message: &dyn fmt::Display| errors.push(FieldError::new(field, message));
+    if let Err(error) = check_name(&new.topic) {
+        refuse("topic", &error);
+    }
+    for (field, name) in [("job_id", &new.job_id), ("idempotency_key", &new.idempotency_key), ("trace_id", &new.trace_id)] {
+        if let Some(Err(error)) = name.as_deref().map(check_name) {
+            refuse(field, &error);
+        }
+    }
+    if new.payload.as_ref().is_some_and(|payload| payload.as_str().len() > PAYLOAD_BYTES_MAX) {
+        refuse("payload", &format_args!("must be at most {PAYLOAD_BYTES_MAX} bytes of JSON"));
+    }
+    if new.max_attempts.is_some_and(|n| n == 0 || n > ATTEMPTS_MAX) {
+        refuse("max_attempts", &format_args!("must be between 1 and {ATTEMPTS_MAX}"));
+    }
+    for (field, span) in [("timeout_ms", new.timeout_ms), ("deadline_ms", new.deadline_ms)] {
+        if span.is_some_and(|ms| ms == 0 || ms > SPAN_MS_MAX) {
+            refuse(field, &format_args!("must be between 1 and {SPAN_MS_MAX}"));
+        }
+    }
+    for (field, entries) in [("labels", &new.labels), ("env", &new.env)] {
+        check_entries(field, entries, &mut refuse);
+    }
+    check_labels(&new.labels, &mut refuse);
+    if new.requires.len() > ENTRIES_MAX {
+        refuse("requires", &format_args!("must have at most {ENTRIES_MAX} entries"));
+    }
+    if let Some(Err(error)) = new.requires.iter().map(|name| check_name(name)).find(Result::is_err) {
+        refuse("requires", &error);
+    }
+    errors
+}
+
+fn check_entries(field: &str, entries: &BTreeMap<String, String>, refuse: &mut dyn FnMut(&str, &dyn fmt::Display)) {
+    if entries.len() > ENTRIES_MAX {
+        refuse(field, &format_args!("must have at most {ENTRIES_MAX} entries"));
+    }
+    for (name, value) in entries {
+        if name.is_empty() || name.len() > crate::ids::NAME_BYTES_MAX || name.contains(char::is_control) {
+            refuse(field, &format_args!("has an invalid name {name:?}"));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            refuse(field, &format_args!("value of {name:?} must be at most {VALUE_BYTES_MAX} bytes"));
+        }
+    }
+}
+
+fn check_labels(labels: &BTreeMap<String, String>, refuse: &mut dyn FnMut(&str, &dyn fmt::Display)) {
+    for name in labels.keys() {
+        if name.starts_with('_') {
+            refuse("labels", &format_args!("{name:?} is refused: a leading _ is reserved for the platform"));
+        }
+        if LABELS_REFUSED.iter().any(|refused| name.starts_with(refused)) {
+            refuse("labels", &format_args!("{name:?} is refused: placement by label is not supported yet"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

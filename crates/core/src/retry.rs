@@ -1,0 +1,58 @@
+//! When the next attempt may start.
+
+use std::time::Duration;
+
+use crate::limits::Limits;
+
+/// A random number in [0, 1) drawn by the caller, so that delays stay reproducible.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter(f64);
+
+impl Jitter {
+    /// Takes any 64 random bits.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+    pub fn from_bits(bits: u64) -> Self {
+        Self((bits >> 11) as f64 / (1u64 << 53) as f64)
+    }
+
+    fn up_to(self, span: Duration) -> Duration {
+        span.mul_f64(self.0)
+    }
+}
+
+/// Delay after the `failures`-th failure of the job's own work: base · 2ⁿ⁻¹ plus up to half of it again, capped.
+pub fn backoff(failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
+    let doubled = limits.backoff_base.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(20)));
+    let base = doubled.min(limits.backoff_max);
+    (base + jitter.up_to(base / 2)).min(limits.backoff_max)
+}
+
+/// Delay after the platform lost an attempt. The first loss goes back almost at once (jitter spreads a dead worker's
+/// whole load); an attempt that is lost again and again backs off like any failure.
+pub fn infra_backoff(infra_failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
+    if infra_failures <= 1 {
+        return jitter.up_to(Duration::from_millis(500));
+    }
+    backoff(infra_failures - 1, jitter, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_and_is_capped() {
+        let limits = Limits::default();
+        let none = Jitter::from_bits(0);
+        let seconds: Vec<u64> = (1..=7).map(|n| backoff(n, none, &limits).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(backoff(u32::MAX, Jitter::from_bits(u64::MAX), &limits), limits.backoff_max);
+    }
+
+    #[test]
+    fn first_infra_loss_returns_within_half_a_second() {
+        let limits = Limits::default();
+        assert!(infra_backoff(1, Jitter::from_bits(u64::MAX), &limits) <= Duration::from_millis(500));
+        assert_eq!(infra_backoff(2, Jitter::from_bits(0), &limits), Duration::from_secs(1));
+    }
+}
