@@ -1,0 +1,41 @@
+//! Doorbells: "look here". A ring may be lost or doubled and never matters; it only saves waiting.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{JobId, PoolName};
+use tokio::sync::Notify;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bell {
+    /// A lane of the pool has work.
+    Lane(PoolName),
+    /// The job has new events.
+    Job(JobId),
+}
+
+#[async_trait]
+pub trait Bus: Send + Sync {
+    async fn ring(&self, bells: Vec<Bell>);
+
+    /// Listens for one bell until the ear is dropped.
+    fn listen(&self, bell: Bell) -> Ear;
+}
+
+/// Hears rings of one bell; rings that come while nobody waits are kept as one.
+pub struct Ear {
+    notify: Arc<Notify>,
+    _until_drop: Box<dyn Send + Sync>,
+}
+
+impl Ear {
+    /// `until_drop` lives as long as the ear: adapters unsubscribe when it is dropped.
+    pub fn new(notify: Arc<Notify>, until_drop: Box<dyn Send + Sync>) -> Self {
+        Self { notify, _until_drop: until_drop }
+    }
+
+    /// Waits for the next ring. Safe to use in `select!`: a ring is never lost by dropping the future.
+    pub async fn heard(&self) {
+        self.notify.notified().await;
+    }
+}

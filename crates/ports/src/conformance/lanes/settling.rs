@@ -1,0 +1,118 @@
+//! What becomes of claims, and what the lanes say of themselves.
+
+use std::sync::Arc;
+
+use lockgate_core::job::DEFAULT_POOL;
+
+use super::stage::{Spec, Stage, job, seqs, tenant, topic};
+use crate::lanes::Settlement;
+
+pub async fn never_more_than_the_seats_ask_for(mut stage: Stage) {
+    stage.wait_many(10, &topic("echo")).await;
+    stage.refill().await;
+    assert_eq!(stage.claim_for(&[(&["echo"], 2), (&["echo"], 0), (&["echo"], 1)]).await.len(), 3);
+    assert!(stage.claim_for(&[]).await.is_empty());
+    assert!(stage.claim_for(&[(&["echo"], 0)]).await.is_empty());
+}
+
+pub async fn a_waiting_job_is_not_added_twice(mut stage: Stage) {
+    let job = stage.wait(&Spec::default()).await;
+    stage.offer(&[job.clone(), job.clone()]).await;
+    assert_eq!(stage.lanes.depths(9).await[0].waiting, 1);
+    assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
+}
+
+pub async fn a_claimed_job_is_not_added_again(mut stage: Stage) {
+    let job = stage.wait(&Spec::default()).await;
+    let claims = stage.claim(&["echo"], 1).await;
+    stage.offer(&[job]).await;
+    assert_eq!(claims.len(), 1);
+    assert!(stage.claim(&["echo"], 1).await.is_empty());
+}
+
+pub async fn a_newer_version_replaces_the_waiting_one(mut stage: Stage) {
+    let job = stage.wait(&Spec::default()).await;
+    let mut newer = (*job).clone();
+    newer.version += 1;
+    stage.offer(&[Arc::new(newer.clone()), job]).await;
+    let claims = stage.claim(&["echo"], 9).await;
+    assert_eq!(claims.len(), 1);
+    // An adapter that keeps no jobs answers with ids, and the Store has the newest version in any case.
+    assert!(claims[0].job.as_ref().is_none_or(|claimed| claimed.version == newer.version));
+}
+
+pub async fn a_returned_job_goes_back_to_its_place(mut stage: Stage) {
+    let jobs = stage.wait_many(3, &Spec::default()).await;
+    let claims = stage.claim(&["echo"], 1).await;
+    assert_eq!(seqs(&claims), [jobs[0].seq.0]);
+    let returned = Settlement::Returned { lane: jobs[0].lane(), key: jobs[0].ready_key(), job: jobs[0].clone() };
+    stage.lanes.settle(vec![returned]).await;
+    assert_eq!(stage.drain(&["echo"], 1).await, jobs.iter().map(|job| job.seq.0).collect::<Vec<_>>());
+}
+
+pub async fn a_gone_job_is_not_claimed(mut stage: Stage) {
+    let jobs = stage.wait_many(3, &Spec::default()).await;
+    stage.remove(&jobs[1].lane(), jobs[1].ready_key());
+    stage.lanes.settle(vec![Settlement::Gone { lane: jobs[1].lane(), key: jobs[1].ready_key() }]).await;
+    assert_eq!(stage.drain(&["echo"], 9).await, [jobs[0].seq.0, jobs[2].seq.0]);
+}
+
+pub async fn a_dispatched_job_may_wait_again_later(mut stage: Stage) {
+    let job = stage.wait(&Spec::default()).await;
+    assert_eq!(stage.drain(&["echo"], 1).await, [job.seq.0]);
+    stage.offer(&[job]).await;
+    assert_eq!(stage.claim(&["echo"], 1).await.len(), 1);
+}
+
+pub async fn settling_unknown_jobs_changes_nothing(mut stage: Stage) {
+    let stranger = job(&tenant("stranger"), 77);
+    let known_lane = job(&Spec::default(), 78);
+    let waiting = stage.wait(&Spec::default()).await;
+    let gone = [&stranger, &known_lane].map(|job| Settlement::Gone { lane: job.lane(), key: job.ready_key() });
+    stage.lanes.settle(gone.into()).await;
+    assert_eq!(stage.drain(&["echo"], 9).await, [waiting.seq.0]);
+}
+
+pub async fn depths_count_what_waits_deepest_first(mut stage: Stage) {
+    stage.wait_many(2, &tenant("few")).await;
+    let many = stage.wait_many(300, &tenant("many")).await;
+    stage.wait_many(20, &tenant("some")).await;
+    let depths = stage.lanes.depths(2).await;
+    let names: Vec<_> = depths.iter().map(|depth| (depth.lane.tenant.to_string(), depth.waiting)).collect();
+    assert_eq!(names, [("many".into(), 300), ("some".into(), 20)]);
+    assert_eq!(depths[0].oldest, Some(many[0].ready_key()));
+    let claims = stage.claim_for(&[(&["echo"], 3)]).await;
+    // A claimed job is still SCHEDULED in the Store: it counts until it is settled.
+    assert_eq!(stage.lanes.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 322);
+    for claim in claims {
+        stage.dispatch(claim).await;
+    }
+    assert_eq!(stage.lanes.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 319);
+    stage.drain(&["echo"], 50).await;
+    assert_eq!(stage.lanes.depths(9).await, []);
+}
+
+pub async fn shapes_say_when_they_changed(mut stage: Stage) {
+    let pool = DEFAULT_POOL.into();
+    stage.wait(&topic("echo")).await;
+    let before = stage.lanes.shapes(&pool).await;
+    stage.wait(&topic("echo")).await;
+    assert_eq!(stage.lanes.shapes(&pool).await.generation, before.generation);
+    stage.wait(&topic("noop")).await;
+    let after = stage.lanes.shapes(&pool).await;
+    assert_ne!(after.generation, before.generation);
+    let topics: Vec<_> = after.shapes.iter().map(|shape| shape.topic.as_str()).collect();
+    assert_eq!(topics, ["echo", "noop"]);
+    assert!(stage.lanes.shapes(&"elsewhere".into()).await.shapes.is_empty());
+}
+
+pub async fn shapes_that_nothing_waits_for_are_dropped_in_the_end(mut stage: Stage) {
+    let pool = DEFAULT_POOL.into();
+    for n in 0..5_000 {
+        let topic: &'static str = Box::leak(format!("topic-{n}").into_boxed_str());
+        stage.wait(&Spec { topic, ..Spec::default() }).await;
+        assert_eq!(stage.drain(&[topic], 1).await.len(), 1);
+    }
+    let left = stage.lanes.shapes(&pool).await.shapes.len();
+    assert!(left < 2_500, "{left} shapes are kept for nothing");
+}

@@ -1,0 +1,199 @@
+//! What the cases stand on: lanes, and a plain model of the Store behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lockgate_core::ids::{AttemptToken, JobSeq};
+use lockgate_core::job::{DEFAULT_POOL, Env, Job, submit};
+use lockgate_core::lane::{LaneKey, Priority, ReadyKey, Shape};
+use lockgate_core::limits::Limits;
+use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::retry::Jitter;
+use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::{Decision, Judgement, Verdict};
+
+use crate::lanes::{Claim, ClaimRequest, Hungry, Lanes, Page, Seat, Settlement};
+
+/// A job to be made.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub tenant: &'static str,
+    pub topic: &'static str,
+    pub priority: Priority,
+    pub due_ms: i64,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self { tenant: "acme", topic: "echo", priority: Priority::Default, due_ms: 1_000 }
+    }
+}
+
+pub fn topic(topic: &'static str) -> Spec {
+    Spec { topic, ..Spec::default() }
+}
+
+pub fn tenant(tenant: &'static str) -> Spec {
+    Spec { tenant, ..Spec::default() }
+}
+
+pub fn priority(priority: Priority) -> Spec {
+    Spec { priority, ..Spec::default() }
+}
+
+pub struct Stage {
+    pub lanes: Arc<dyn Lanes>,
+    /// SCHEDULED rows, as the Store has them.
+    rows: BTreeMap<LaneKey, BTreeMap<ReadyKey, Arc<Job>>>,
+    seq: i64,
+}
+
+impl Stage {
+    pub fn new(lanes: Arc<dyn Lanes>) -> Self {
+        Self { lanes, rows: BTreeMap::new(), seq: 0 }
+    }
+
+    /// A row is committed; nobody was told.
+    pub fn commit(&mut self, spec: &Spec) -> Arc<Job> {
+        self.seq += 1;
+        let job = Arc::new(job(spec, self.seq));
+        self.rows.entry(job.lane()).or_default().insert(job.ready_key(), job.clone());
+        job
+    }
+
+    pub async fn offer(&self, jobs: &[Arc<Job>]) {
+        self.lanes.offer(jobs.to_vec()).await;
+    }
+
+    /// Commits and offers one job.
+    pub async fn wait(&mut self, spec: &Spec) -> Arc<Job> {
+        let job = self.commit(spec);
+        self.offer(std::slice::from_ref(&job)).await;
+        job
+    }
+
+    /// Commits and offers many jobs, oldest first.
+    pub async fn wait_many(&mut self, count: usize, spec: &Spec) -> Vec<Arc<Job>> {
+        let jobs: Vec<_> = (0..count).map(|_| self.commit(spec)).collect();
+        self.offer(&jobs).await;
+        jobs
+    }
+
+    /// Claims for one seat that fits the topics, refilling before.
+    pub async fn claim(&self, topics: &[&'static str], free: usize) -> Vec<Claim> {
+        self.refill().await;
+        self.claim_for(&[(topics, free)]).await
+    }
+
+    pub async fn claim_for(&self, seats: &[(&[&'static str], usize)]) -> Vec<Claim> {
+        let seats = seats.iter().map(|(topics, free)| Seat { shapes: shapes(topics), free: *free }).collect();
+        self.lanes.claim(ClaimRequest { pool: DEFAULT_POOL.into(), seats, limit: usize::MAX }).await
+    }
+
+    /// The claim's commit: true when the row was still there. Settled either way.
+    pub async fn dispatch(&mut self, claim: Claim) -> bool {
+        let found = self.remove(&claim.lane, claim.key);
+        self.lanes.settle(vec![Settlement::Gone { lane: claim.lane, key: claim.key }]).await;
+        found
+    }
+
+    /// Claims and dispatches until a claim comes back empty. The jobs' sequence numbers in order.
+    pub async fn drain(&mut self, topics: &[&'static str], free: usize) -> Vec<i64> {
+        let mut drained = Vec::new();
+        loop {
+            let claims = self.claim(topics, free).await;
+            if claims.is_empty() {
+                return drained;
+            }
+            assert!(claims.len() <= free, "{} claims for {free} places", claims.len());
+            for claim in claims {
+                let seq = claim.key.seq.0;
+                if self.dispatch(claim).await {
+                    drained.push(seq);
+                }
+            }
+        }
+    }
+
+    pub fn has(&self, lane: &LaneKey, key: ReadyKey) -> bool {
+        self.rows.get(lane).is_some_and(|rows| rows.contains_key(&key))
+    }
+
+    /// The row leaves the Store's SCHEDULED rows, with nobody told. Whether it was there.
+    pub fn remove(&mut self, lane: &LaneKey, key: ReadyKey) -> bool {
+        self.rows.get_mut(lane).is_some_and(|rows| rows.remove(&key).is_some())
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.rows.values().flat_map(BTreeMap::values)
+    }
+
+    pub fn ready(&self, asked: &Hungry) -> Vec<Arc<Job>> {
+        let rows = self.rows.get(&asked.lane).into_iter().flatten();
+        rows.filter(|(key, _)| Some(**key) > asked.after).take(asked.limit).map(|(_, job)| job.clone()).collect()
+    }
+
+    pub fn ready_lanes(&self) -> Vec<(LaneKey, u64)> {
+        let waiting = self.rows.iter().filter(|(_, rows)| !rows.is_empty());
+        waiting.map(|(lane, rows)| (lane.clone(), rows.len() as u64)).collect()
+    }
+
+    /// Answers every ask until the lanes are content or nothing more comes.
+    pub async fn refill(&self) {
+        for _ in 0..100 {
+            let asks = self.lanes.hungry().await;
+            let mut came = 0;
+            for asked in asks {
+                let jobs = self.ready(&asked);
+                came += jobs.len();
+                self.lanes.feed(Page { asked, jobs }).await;
+            }
+            if came == 0 {
+                return;
+            }
+        }
+    }
+}
+
+pub fn shapes(topics: &[&'static str]) -> Arc<[Arc<Shape>]> {
+    topics.iter().map(|topic| Arc::new(Shape { topic: (*topic).into(), requires: BTreeSet::new() })).collect()
+}
+
+pub fn seqs(claims: &[Claim]) -> Vec<i64> {
+    claims.iter().map(|claim| claim.key.seq.0).collect()
+}
+
+/// A SCHEDULED job as it looks after its commit.
+pub fn job(spec: &Spec, seq: i64) -> Job {
+    let request = JobRequest {
+        job_id: format!("job-{seq}").into(),
+        id_chosen: false,
+        tenant: spec.tenant.into(),
+        actor: "ann".into(),
+        topic: spec.topic.into(),
+        payload: Json::null(),
+        priority: Some(spec.priority),
+        labels: BTreeMap::new(),
+        env: BTreeMap::new(),
+        idempotency_key: None,
+        max_attempts: None,
+        timeout_ms: None,
+        not_before: None,
+        deadline_ms: None,
+        requires: BTreeSet::new(),
+        trace_id: None,
+    };
+    let verdict =
+        Verdict { decision: Decision::Allow, rule: "all".into(), reason: "a test".into(), snapshot: "test".into() };
+    let env = Env {
+        now: Timestamp::from_millis(spec.due_ms),
+        token: AttemptToken::from(format!("token-{seq}")),
+        jitter: Jitter::from_bits(0),
+        limits: &Limits::default(),
+        judgement: Judgement::Decided(Arc::new(verdict)),
+    };
+    let hash = request.hash();
+    let mut job = submit(Arc::new(request), hash, &env).job;
+    job.seq = JobSeq(seq);
+    job
+}

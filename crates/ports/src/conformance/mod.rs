@@ -1,0 +1,4 @@
+//! One list of cases for every adapter.
+
+pub mod lanes;
+pub mod store;

@@ -1,0 +1,135 @@
+//! What every Store must do, by property.
+//!
+//! An adapter runs all of it with two lines in its tests:
+//!
+//! ```ignore
+//! lockgate_ports::store_conformance! { harness }
+//! lockgate_ports::store_agrees_with_memory! { harness, cases: 32 }
+//! ```
+//!
+//! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store.
+
+pub mod commits;
+pub mod endings;
+pub mod evidence;
+pub mod keys;
+pub mod listings;
+pub mod queues;
+pub mod random;
+pub mod sessions;
+mod snapshot;
+pub mod stage;
+pub mod upkeep;
+
+pub use random::agrees_with_memory;
+pub use stage::{Proof, StoreHarness};
+
+/// One test per case for the adapter behind `$harness`.
+#[macro_export]
+macro_rules! store_conformance {
+    ($harness:ident) => {
+        $crate::store_conformance! { $harness:
+            commits {
+                a_new_job_is_loaded_as_it_was_committed,
+                a_job_id_is_taken_once,
+                an_id_stays_taken_after_the_job_ended,
+                a_stale_version_conflicts_and_its_neighbours_do_not,
+                a_version_from_the_future_conflicts,
+                a_change_to_an_unknown_job_conflicts,
+                one_call_may_change_the_same_job_in_sequence,
+                what_builds_on_a_refused_item_is_refused,
+                sequence_numbers_grow_in_commit_order,
+                payloads_of_every_size_come_back,
+                loads_answer_in_the_order_asked,
+                an_empty_commit_is_answered,
+                concurrent_changes_of_one_version_have_one_winner,
+            }
+            keys {
+                a_key_names_its_job_to_later_submits,
+                a_key_belongs_to_its_tenant,
+                a_key_is_free_after_its_life,
+                a_key_is_free_when_its_job_was_pruned,
+                a_reused_key_outlives_the_pruning_of_its_first_job,
+                one_of_many_concurrent_submits_gets_the_key,
+            }
+            evidence {
+                a_dispatch_needs_the_session_attached_with_its_epoch,
+                a_loss_needs_the_session_closed_with_its_epoch,
+                a_time_is_reached_by_the_stores_own_clock,
+                evidence_holds_within_one_call_too,
+            }
+            endings {
+                an_ended_job_leaves_every_queue,
+                an_ended_job_keeps_its_events_and_result,
+                a_denied_submit_is_stored_as_ended,
+                a_dead_job_leaves_one_letter_until_it_is_replayed,
+                a_replay_that_is_denied_renews_the_letter,
+                events_are_numbered_without_gaps_over_lives,
+                an_ended_job_changes_only_by_replay,
+            }
+            queues {
+                ready_jobs_come_in_ready_order_by_lane,
+                ready_pages_go_on_after_a_key,
+                delayed_jobs_become_ready_when_due,
+                due_has_only_jobs_that_had_to_wait,
+                pending_jobs_wait_for_their_time,
+                expired_has_live_jobs_past_their_deadline,
+                held_has_the_jobs_of_one_session,
+            }
+            listings {
+                jobs_are_listed_newest_first_over_pages,
+                each_filter_narrows_the_list,
+                listed_jobs_have_no_payload,
+                dead_letters_are_listed_newest_first_with_each_filter,
+                a_limit_of_zero_still_moves_on,
+                logs_are_kept_in_order_and_bounded,
+                an_unknown_job_has_nothing,
+            }
+            sessions {
+                an_edge_is_renewed_until_it_is_closed,
+                an_edge_is_closed_only_after_its_grace,
+                every_attach_bumps_the_epoch,
+                a_session_is_closed_once_and_by_its_epoch,
+                an_open_session_shows_that_its_edge_was_closed,
+                a_closed_session_is_listed_while_it_holds_jobs,
+                an_edge_that_never_renewed_is_closed_too,
+                a_lease_has_one_holder,
+                a_released_lease_is_free_at_once,
+                a_lease_is_renewed_under_the_same_epoch,
+            }
+            upkeep {
+                the_outbox_is_read_in_order_until_acknowledged,
+                a_refused_change_leaves_no_outbox_row,
+                pruning_takes_the_oldest_ends_first,
+                pruning_spares_live_jobs_and_takes_all_that_belongs,
+                pruned_sequence_numbers_are_not_used_again,
+                a_pruned_job_does_not_take_its_outbox_along,
+                closed_sessions_and_edges_are_forgotten_after_their_life,
+                totals_follow_every_change,
+                the_store_says_it_is_well,
+            }
+        }
+    };
+    ($harness:ident: $($group:ident { $($case:ident,)* })*) => {
+        $(mod $group {
+            $(#[tokio::test]
+            async fn $case() -> $crate::conformance::store::Proof {
+                $crate::conformance::store::$group::$case(&super::$harness()).await
+            })*
+        })*
+    };
+}
+
+/// Random sequences of decisions leave the adapter behind `$harness` and the memory Store in the same state.
+#[macro_export]
+macro_rules! store_agrees_with_memory {
+    ($harness:ident, cases: $cases:expr) => {
+        ::proptest::proptest! {
+            #![proptest_config(::proptest::prelude::ProptestConfig { failure_persistence: None, ..::proptest::prelude::ProptestConfig::with_cases($cases) })]
+            #[test]
+            fn random_decisions_leave_the_same_store(words in ::proptest::collection::vec(::proptest::prelude::any::<u64>(), 1..120)) {
+                $crate::conformance::store::agrees_with_memory($harness(), &words);
+            }
+        }
+    };
+}

@@ -1,0 +1,145 @@
+//! Edges, sessions, leases.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{EdgeId, SessionId};
+
+use super::stage::{Proof, StoreHarness, new_job, profile, report, success};
+use crate::store::SessionRow;
+
+const TTL: Duration = Duration::from_secs(6);
+const GRACE: Duration = Duration::from_secs(4);
+
+fn edge() -> EdgeId {
+    EdgeId::from("edge")
+}
+
+fn row(session: &str, epoch: u64, edge_closed: bool) -> SessionRow {
+    SessionRow { session: session.into(), epoch, edge: edge(), edge_closed, profile: profile("worker") }
+}
+
+pub async fn an_edge_is_renewed_until_it_is_closed(h: &StoreHarness) -> Proof {
+    assert!(h.store.renew_edge(&edge(), TTL).await?);
+    h.advance_ms(9_999);
+    assert!(h.store.renew_edge(&edge(), TTL).await?, "renewable after expiry");
+    h.advance_ms(10_000);
+    assert_eq!(h.store.close_edges(GRACE).await?, [edge()]);
+    assert!(!h.store.renew_edge(&edge(), TTL).await?);
+    assert_eq!(h.store.close_edges(GRACE).await?, [], "closed only once");
+    assert!(h.store.renew_edge(&"another".into(), TTL).await?);
+    Ok(())
+}
+
+pub async fn an_edge_is_closed_only_after_its_grace(h: &StoreHarness) -> Proof {
+    h.store.renew_edge(&"b".into(), TTL).await?;
+    h.store.renew_edge(&"a".into(), TTL).await?;
+    h.advance_ms(1);
+    h.store.renew_edge(&"fresh".into(), TTL).await?;
+    h.advance_ms(9_998);
+    assert_eq!(h.store.close_edges(GRACE).await?, []);
+    h.advance_ms(1);
+    assert_eq!(h.store.close_edges(GRACE).await?, ["a".into(), "b".into()]);
+    assert_eq!(h.store.close_edges(Duration::ZERO).await?, ["fresh".into()]);
+    Ok(())
+}
+
+pub async fn every_attach_bumps_the_epoch(h: &StoreHarness) -> Proof {
+    h.store.renew_edge(&edge(), TTL).await?;
+    assert_eq!(h.attach("s").await?, 1);
+    assert_eq!(h.attach("s").await?, 2);
+    assert_eq!(h.attach("other").await?, 1);
+    assert!(h.store.close_session(&"s".into(), 2).await?);
+    assert_eq!(h.attach("s").await?, 3);
+    let moved = h.store.attach(&"s".into(), &"edge-2".into(), &profile("renamed")).await?;
+    assert_eq!(moved, 4);
+    let rows = h.store.open_sessions().await?;
+    let s = rows.iter().find(|row| row.session.as_str() == "s").ok_or("not open")?;
+    assert_eq!((s.edge.as_str(), s.profile.worker.as_str(), s.epoch), ("edge-2", "renamed", 4));
+    Ok(())
+}
+
+pub async fn a_session_is_closed_once_and_by_its_epoch(h: &StoreHarness) -> Proof {
+    let session = SessionId::from("s");
+    let first = h.attach("s").await?;
+    let second = h.attach("s").await?;
+    assert!(!h.store.close_session(&session, first).await?);
+    assert_eq!(h.store.open_sessions().await?, [row("s", second, false)]);
+    assert!(h.store.close_session(&session, second).await?);
+    assert!(!h.store.close_session(&session, second).await?);
+    assert!(!h.store.close_session(&"stranger".into(), 1).await?);
+    assert_eq!(h.store.open_sessions().await?, []);
+    Ok(())
+}
+
+pub async fn an_open_session_shows_that_its_edge_was_closed(h: &StoreHarness) -> Proof {
+    h.store.renew_edge(&edge(), TTL).await?;
+    h.attach("b").await?;
+    h.attach("a").await?;
+    assert_eq!(h.store.open_sessions().await?, [row("a", 1, false), row("b", 1, false)]);
+    h.advance_ms(20_000);
+    h.store.close_edges(GRACE).await?;
+    h.store.renew_edge(&"edge-2".into(), TTL).await?;
+    h.store.attach(&"b".into(), &"edge-2".into(), &profile("worker")).await?;
+    let adopted = SessionRow { edge: "edge-2".into(), ..row("b", 2, false) };
+    assert_eq!(h.store.open_sessions().await?, [row("a", 1, true), adopted]);
+    Ok(())
+}
+
+pub async fn a_closed_session_is_listed_while_it_holds_jobs(h: &StoreHarness) -> Proof {
+    let epoch = h.attach("s").await?;
+    h.attach("idle").await?;
+    let job = h.submit(new_job("one")).await?;
+    let held = h.dispatch(&job, "s", epoch).await?;
+    assert_eq!(h.store.closed_holding().await?, []);
+    for session in ["s", "idle"] {
+        assert!(h.store.close_session(&session.into(), epoch).await?);
+    }
+    assert_eq!(h.store.closed_holding().await?, [row("s", epoch, false)]);
+    h.step(&held, report(&held, success())).await?;
+    assert_eq!(h.store.closed_holding().await?, []);
+    Ok(())
+}
+
+pub async fn an_edge_that_never_renewed_is_closed_too(h: &StoreHarness) -> Proof {
+    h.attach("s").await?;
+    assert_eq!(h.store.open_sessions().await?, [row("s", 1, false)]);
+    h.advance_ms(4_000);
+    assert_eq!(h.store.close_edges(GRACE).await?, [edge()]);
+    assert_eq!(h.store.open_sessions().await?, [row("s", 1, true)]);
+    Ok(())
+}
+
+pub async fn a_lease_has_one_holder(h: &StoreHarness) -> Proof {
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1));
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, None);
+    assert_eq!(h.store.acquire("pruner", "bob", TTL).await?, Some(1));
+    h.advance_ms(5_999);
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, None);
+    h.advance_ms(1);
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, Some(2));
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, None);
+    Ok(())
+}
+
+pub async fn a_released_lease_is_free_at_once(h: &StoreHarness) -> Proof {
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1));
+    h.store.release("reaper", "bob").await?;
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, None, "only its holder can release it");
+    h.store.release("reaper", "ann").await?;
+    h.store.release("unknown", "ann").await?;
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, Some(2));
+    h.store.release("reaper", "bob").await?;
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, Some(3));
+    Ok(())
+}
+
+pub async fn a_lease_is_renewed_under_the_same_epoch(h: &StoreHarness) -> Proof {
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1));
+    h.advance_ms(4_000);
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1));
+    h.advance_ms(4_000);
+    assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, None, "renewed, so it still holds");
+    h.advance_ms(60_000);
+    assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1), "expired, but nobody took it");
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Everything a Store answers, as comparable text.
+//!
+//! Numbers that an adapter may choose freely (sequence, outbox and cursor numbers) are left out; their order is not.
+
+use std::fmt::Debug;
+
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{Job, JobState};
+use lockgate_core::lane::ReadyKey;
+
+use super::listings::{all_jobs, all_letters};
+use super::stage::Found;
+use crate::store::{DeadLetterQuery, JobQuery, Store};
+
+/// Pages are small so that every read goes on at least once.
+const PAGE: usize = 3;
+
+pub(super) type Snapshot = Vec<(String, String)>;
+
+pub(super) async fn snapshot(store: &dyn Store, jobs: &[JobId], sessions: &[SessionId]) -> Found<Snapshot> {
+    let mut parts = Snapshot::new();
+    each_job(store, jobs, &mut parts).await?;
+    queues(store, &mut parts).await?;
+    lists(store, &mut parts).await?;
+    for session in sessions {
+        add(&mut parts, format!("held by {session}"), plain(store.held(session).await?));
+    }
+    add(&mut parts, "open sessions", store.open_sessions().await?);
+    add(&mut parts, "closed holding", store.closed_holding().await?);
+    let outbox = store.outbox(1_000).await?;
+    add(&mut parts, "outbox", outbox.into_iter().map(|row| (row.job_id, row.entry)).collect::<Vec<_>>());
+    add(&mut parts, "totals", store.totals().await?);
+    Ok(parts)
+}
+
+fn add(parts: &mut Snapshot, name: impl Into<String>, value: impl Debug) {
+    parts.push((name.into(), format!("{value:?}")));
+}
+
+fn plain(jobs: Vec<Job>) -> Vec<Job> {
+    jobs.into_iter().map(|job| Job { seq: JobSeq::default(), ..job }).collect()
+}
+
+async fn each_job(store: &dyn Store, jobs: &[JobId], parts: &mut Snapshot) -> Found<()> {
+    let loaded = store.load(jobs).await?;
+    for (id, job) in jobs.iter().zip(loaded) {
+        let detail = store.detail(id).await?;
+        assert_eq!(job, detail.as_ref().map(|detail| detail.job.clone()), "load and detail differ");
+        let detail = detail.map(|detail| (plain(vec![detail.job]), detail.events, detail.result));
+        add(parts, format!("job {id}"), detail);
+        let page = store.events(id, 3).await?;
+        add(parts, format!("events of {id}"), page.map(|page| (page.events, page.state)));
+        add(parts, format!("logs of {id}"), store.logs(id, 5).await?);
+    }
+    Ok(())
+}
+
+async fn queues(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
+    let lanes = store.ready_lanes().await?;
+    for (lane, depth) in &lanes {
+        let (mut after, mut jobs) = (None, Vec::new());
+        loop {
+            let page = store.ready(lane, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.ready_key());
+            jobs.extend(page);
+        }
+        assert_eq!(jobs.len() as u64, *depth, "depth of {lane:?}");
+        add(parts, format!("ready in {lane:?}"), plain(jobs));
+    }
+    add(parts, "lanes", lanes);
+    let (mut after, mut due) = (ReadyKey::default(), Vec::new());
+    loop {
+        let page = store.due(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.ready_key();
+        due.extend(page);
+    }
+    add(parts, "due", plain(due));
+    let (mut after, mut pending) = (ReadyKey::default(), Vec::new());
+    loop {
+        let page = store.pending(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.ready_key();
+        pending.extend(page);
+    }
+    add(parts, "pending", plain(pending));
+    add(parts, "expired", plain(store.expired(100).await?));
+    add(parts, "first expired", plain(store.expired(PAGE).await?));
+    Ok(())
+}
+
+async fn lists(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
+    let any = || JobQuery { limit: PAGE, ..JobQuery::default() };
+    add(parts, "jobs", plain(all_jobs(store, any()).await?));
+    for state in JobState::ALL {
+        let query = JobQuery { state: Some(state), ..any() };
+        add(parts, format!("jobs {state}"), plain(all_jobs(store, query).await?));
+    }
+    let labelled = JobQuery { labels: [("team".to_owned(), "blue".to_owned())].into(), ..any() };
+    add(parts, "blue jobs", plain(all_jobs(store, labelled).await?));
+    let of_tenant = JobQuery { tenant: Some("other".into()), ..any() };
+    add(parts, "jobs of other", plain(all_jobs(store, of_tenant).await?));
+    let letters = all_letters(store, DeadLetterQuery { limit: PAGE, ..DeadLetterQuery::default() }).await?;
+    add(parts, "letters", letters);
+    let letters = DeadLetterQuery { limit: PAGE, tenant: Some("other".into()), ..DeadLetterQuery::default() };
+    add(parts, "letters of other", all_letters(store, letters).await?);
+    Ok(())
+}

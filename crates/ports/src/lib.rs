@@ -1,0 +1,23 @@
+//! The seams of Lockgate: what the engine needs from the world, named by capability.
+//!
+//! Every port takes batches, is object-safe and speaks only the words of `core`: no driver type, SQL text or key
+//! format appears in a signature. [`memory`] is the reference; [`conformance`] is the judge of every adapter.
+
+pub mod bus;
+pub mod clock;
+pub mod conformance;
+pub mod entropy;
+pub mod kernel;
+pub mod lanes;
+pub mod memory;
+pub mod store;
+
+pub use bus::{Bell, Bus, Ear};
+pub use clock::Clock;
+pub use entropy::{Entropy, Mint};
+pub use kernel::Kernel;
+pub use lanes::{Claim, ClaimRequest, Hungry, LaneDepth, Lanes, Page, Seat, Settlement, ShapeSet};
+pub use store::{
+    Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine,
+    OutboxEntry, OutboxRow, SessionRow, Sessions, Store, StoreError, Taken, Totals, Upkeep,
+};

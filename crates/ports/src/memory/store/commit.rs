@@ -1,0 +1,127 @@
+//! Changes, one after the other: each all of it or none of it.
+
+use std::collections::BTreeSet;
+
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{DeadLetter, Evidence, JobState, Transition};
+use lockgate_core::time::Timestamp;
+
+use super::data::{Data, Key, Row, Session};
+use crate::store::{Change, ChangeError, KEY_LIFE, OutboxEntry, OutboxRow, Taken};
+
+/// What is known of the call that is being committed.
+struct Call {
+    now: Timestamp,
+    /// The last number given away before it.
+    last_seq: i64,
+    refused: BTreeSet<JobId>,
+}
+
+impl Data {
+    pub(super) fn commit(&mut self, changes: Vec<Change>, now: Timestamp) -> Vec<Result<JobSeq, ChangeError>> {
+        let mut call = Call { now, last_seq: self.last_seq, refused: BTreeSet::new() };
+        let one = |change: Change| {
+            let id = change.transition.job.request.job_id.clone();
+            let result = self.apply(change, &call);
+            if result.is_err() {
+                call.refused.insert(id);
+            }
+            result
+        };
+        changes.into_iter().map(one).collect()
+    }
+
+    fn apply(&mut self, change: Change, call: &Call) -> Result<JobSeq, ChangeError> {
+        let Change { mut transition, outbox } = change;
+        let now = call.now;
+        if !self.proves(&transition.evidence, now) {
+            return Err(ChangeError::Conflict);
+        }
+        let id = transition.job.request.job_id.clone();
+        let letter = transition.dead_letter.take();
+        let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
+        self.letters.retain(|_, (of, _)| *of != seq);
+        if let Some(letter) = letter {
+            self.keep_letter(seq, letter);
+        }
+        for entry in outbox {
+            self.keep_outbox(id.clone(), entry);
+        }
+        Ok(seq)
+    }
+
+    fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
+        let with_epoch = |session: &SessionId, epoch: u64| self.sessions.get(session).filter(|row| row.epoch == epoch);
+        let closed = |row: &Session| row.closed_at.is_some();
+        match evidence {
+            Evidence::Version => true,
+            Evidence::Reached(at) => *at <= now,
+            Evidence::Attached { session, epoch } => with_epoch(session, *epoch).is_some_and(|row| !closed(row)),
+            Evidence::Closed { session, epoch } => with_epoch(session, *epoch).is_some_and(closed),
+        }
+    }
+
+    fn insert(&mut self, transition: Transition, now: Timestamp) -> Result<JobSeq, ChangeError> {
+        let request = transition.job.request.clone();
+        let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
+        if let Some(taken) = key.as_ref().and_then(|key| self.keys.get(key)).filter(|taken| taken.free_at > now) {
+            return Err(self.taken(taken.seq, true));
+        }
+        if let Some(seq) = self.ids.get(&request.job_id) {
+            return Err(self.taken(*seq, false));
+        }
+        self.last_seq += 1;
+        let seq = JobSeq(self.last_seq);
+        if let Some(key) = key {
+            self.keys.insert(key, Key { seq, free_at: now + KEY_LIFE });
+        }
+        self.ids.insert(request.job_id.clone(), seq);
+        let mut job = transition.job;
+        job.seq = seq;
+        let delayed = job.state() == JobState::Scheduled && job.life.due_at > now;
+        self.jobs.insert(seq, Row { job, events: transition.events, result: transition.result, delayed });
+        Ok(seq)
+    }
+
+    fn replace(&mut self, transition: Transition, call: &Call) -> Result<JobSeq, ChangeError> {
+        let id = &transition.job.request.job_id;
+        let seq = *self.ids.get(id).ok_or(ChangeError::Conflict)?;
+        let unnumbered = transition.job.seq == JobSeq::default();
+        if call.refused.contains(id) || (unnumbered && seq.0 <= call.last_seq) {
+            return Err(ChangeError::Conflict);
+        }
+        let row = self.jobs.get_mut(&seq).filter(|row| row.job.version + 1 == transition.job.version);
+        let row = row.ok_or(ChangeError::Conflict)?;
+        row.job.version = transition.job.version;
+        row.job.life = transition.job.life;
+        row.events.extend(transition.events);
+        row.delayed = row.job.state() == JobState::Scheduled && row.job.life.due_at > call.now;
+        if row.job.state().is_terminal() {
+            row.result = transition.result.or_else(|| row.result.take());
+        } else {
+            row.result = None;
+        }
+        Ok(seq)
+    }
+
+    fn taken(&self, seq: JobSeq, by_key: bool) -> ChangeError {
+        let Some(row) = self.jobs.get(&seq) else { return ChangeError::Conflict };
+        ChangeError::Taken(Box::new(Taken {
+            job_id: row.job.request.job_id.clone(),
+            tenant: row.job.request.tenant.clone(),
+            hash: row.job.hash,
+            state: row.job.state(),
+            by_key,
+        }))
+    }
+
+    fn keep_letter(&mut self, seq: JobSeq, letter: DeadLetter) {
+        self.last_letter += 1;
+        self.letters.insert(self.last_letter, (seq, letter));
+    }
+
+    fn keep_outbox(&mut self, job_id: JobId, entry: OutboxEntry) {
+        self.last_outbox += 1;
+        self.outbox.insert(self.last_outbox, OutboxRow { id: self.last_outbox, job_id, entry });
+    }
+}

@@ -1,0 +1,79 @@
+//! The rows of the in-memory Store.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId, TenantId};
+use lockgate_core::job::{DeadLetter, Job, JobEvent};
+use lockgate_core::request::Json;
+use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
+
+use crate::store::{LogLine, OutboxRow};
+
+#[derive(Default)]
+pub(super) struct Data {
+    pub(super) jobs: BTreeMap<JobSeq, Row>,
+    /// The last number given to a job, never given again.
+    pub(super) last_seq: i64,
+    pub(super) ids: BTreeMap<JobId, JobSeq>,
+    pub(super) keys: BTreeMap<(TenantId, Arc<str>), Key>,
+    pub(super) letters: BTreeMap<i64, (JobSeq, DeadLetter)>,
+    pub(super) last_letter: i64,
+    pub(super) outbox: BTreeMap<i64, OutboxRow>,
+    pub(super) last_outbox: i64,
+    pub(super) logs: BTreeMap<JobSeq, VecDeque<LogLine>>,
+    pub(super) edges: BTreeMap<EdgeId, Edge>,
+    pub(super) sessions: BTreeMap<SessionId, Session>,
+    pub(super) leases: BTreeMap<String, Lease>,
+}
+
+pub(super) struct Row {
+    pub(super) job: Job,
+    pub(super) events: Vec<JobEvent>,
+    pub(super) result: Option<Json>,
+    /// SCHEDULED for a time that had not come when it was committed.
+    pub(super) delayed: bool,
+}
+
+/// An idempotency key and the job it names.
+pub(super) struct Key {
+    pub(super) seq: JobSeq,
+    pub(super) free_at: Timestamp,
+}
+
+pub(super) struct Edge {
+    pub(super) expires_at: Timestamp,
+    pub(super) closed_at: Option<Timestamp>,
+}
+
+pub(super) struct Session {
+    pub(super) epoch: u64,
+    pub(super) edge: EdgeId,
+    pub(super) profile: WorkerProfile,
+    pub(super) closed_at: Option<Timestamp>,
+}
+
+/// The epoch outlives its holder, so that it never goes back.
+pub(super) struct Lease {
+    pub(super) holder: Option<String>,
+    pub(super) epoch: u64,
+    pub(super) expires_at: Timestamp,
+}
+
+impl Data {
+    pub(super) fn row(&self, id: &JobId) -> Option<&Row> {
+        self.jobs.get(self.ids.get(id)?)
+    }
+
+    pub(super) fn holds_jobs(&self, session: &SessionId) -> bool {
+        self.jobs.values().any(|row| row.held_by(session))
+    }
+}
+
+impl Row {
+    pub(super) fn held_by(&self, session: &SessionId) -> bool {
+        let life = &self.job.life;
+        life.state.is_held() && life.attempt.binding.as_ref().is_some_and(|binding| binding.session == *session)
+    }
+}

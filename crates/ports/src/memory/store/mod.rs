@@ -1,0 +1,194 @@
+//! The in-memory Store: the model every other adapter is compared with.
+//!
+//! One mutex around plain ordered maps. Each call takes the lock once and never waits while holding it, so every call
+//! is atomic. Clones share their data: dropping an engine and opening another one on a clone is a restart on the
+//! same disk.
+
+mod commit;
+mod data;
+mod reads;
+mod sessions;
+mod upkeep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::clock::Clock;
+use crate::store::{
+    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine, OutboxRow,
+    SessionRow, Sessions, StoreError, Totals, Upkeep,
+};
+use data::Data;
+
+#[derive(Clone)]
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    data: Arc<Mutex<Data>>,
+}
+
+impl MemoryStore {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, data: Arc::default() }
+    }
+
+    /// The data, and the Store's time for whatever is done with it.
+    fn open(&self) -> (MutexGuard<'_, Data>, Timestamp) {
+        (self.data.lock(), self.clock.now())
+    }
+}
+
+#[async_trait]
+impl Jobs for MemoryStore {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.commit(changes, now))
+    }
+
+    async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
+        let (data, _) = self.open();
+        Ok(ids.iter().map(|id| data.row(id).map(|row| row.job.clone())).collect())
+    }
+
+    async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+        let (data, _) = self.open();
+        Ok(data.row(id).map(|row| JobDetail {
+            job: row.job.clone(),
+            events: row.events.clone(),
+            result: row.result.clone(),
+        }))
+    }
+
+    async fn events(&self, id: &JobId, after: u64) -> Result<Option<EventPage>, StoreError> {
+        let (data, _) = self.open();
+        Ok(data.row(id).map(|row| EventPage {
+            events: row.events.iter().filter(|event| event.n > after).cloned().collect(),
+            state: row.job.state(),
+        }))
+    }
+
+    async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError> {
+        Ok(self.open().0.list(&query))
+    }
+
+    async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.ready(lane, after, now, limit))
+    }
+
+    async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.ready_lanes(now))
+    }
+
+    async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.due(after, now, limit))
+    }
+
+    async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.pending(after, now, limit))
+    }
+
+    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.expired(now, limit))
+    }
+
+    async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
+        Ok(self.open().0.held(session))
+    }
+
+    async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
+        Ok(self.open().0.dead_letters(&query))
+    }
+
+    async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
+        self.open().0.append_logs(lines);
+        Ok(())
+    }
+
+    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
+        Ok(self.open().0.logs(id, limit))
+    }
+}
+
+#[async_trait]
+impl Sessions for MemoryStore {
+    async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.renew_edge(edge, now + ttl))
+    }
+
+    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.close_edges(grace, now))
+    }
+
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.attach(session, edge, profile, now))
+    }
+
+    async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.close_session(session, epoch, now))
+    }
+
+    async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        Ok(self.open().0.open_sessions())
+    }
+
+    async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError> {
+        Ok(self.open().0.closed_holding())
+    }
+}
+
+#[async_trait]
+impl Leases for MemoryStore {
+    async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.acquire(name, holder, ttl, now))
+    }
+
+    async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
+        self.open().0.release(name, holder);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        Ok(self.open().0.outbox.values().take(limit).cloned().collect())
+    }
+
+    async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
+        let (mut data, _) = self.open();
+        for id in ids {
+            data.outbox.remove(id);
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.prune(keep, limit, now))
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        Ok(self.open().0.totals())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

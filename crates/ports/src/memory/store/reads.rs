@@ -1,0 +1,117 @@
+//! Reads: filters over all rows, sorted. Slow and plain on purpose.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::ids::{JobId, SessionId};
+use lockgate_core::job::{DeadLetter, Job, JobState};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::time::Timestamp;
+
+use super::data::{Data, Row};
+use crate::store::{Cursor, DeadLetterQuery, JobQuery, LOG_LINES_MAX, Listing, LogLine};
+
+impl Data {
+    pub(super) fn list(&self, query: &JobQuery) -> Listing<Job> {
+        let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+        let rows = self.jobs.values().rev().filter(|row| row.job.seq.0 < before && wanted(query, &row.job));
+        let items: Vec<Job> = rows.take(query.limit.max(1)).map(|row| without_payload(&row.job)).collect();
+        let full = items.len() == query.limit.max(1);
+        let next = items.last().filter(|_| full).map(|job| Cursor(job.seq.0));
+        Listing { items, next }
+    }
+
+    pub(super) fn dead_letters(&self, query: &DeadLetterQuery) -> Listing<DeadLetter> {
+        let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+        let letters = self.letters.range(..before).rev().filter(|(_, (_, letter))| {
+            query.tenant.as_ref().is_none_or(|tenant| *tenant == letter.tenant)
+                && query.topic.as_ref().is_none_or(|topic| *topic == letter.topic)
+                && query.priority.is_none_or(|priority| priority == letter.priority)
+                && query.reason.is_none_or(|reason| reason == letter.reason)
+        });
+        let page: Vec<(i64, &DeadLetter)> = letters.map(|(n, (_, letter))| (*n, letter)).take(query.limit.max(1)).collect();
+        let full = page.len() == query.limit.max(1);
+        let next = page.last().filter(|_| full).map(|(n, _)| Cursor(*n));
+        Listing { items: page.into_iter().map(|(_, letter)| letter.clone()).collect(), next }
+    }
+
+    pub(super) fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, now: Timestamp, limit: usize) -> Vec<Job> {
+        let mut jobs = self.select(|row| scheduled(row, now) && row.job.lane() == *lane);
+        jobs.retain(|job| after.is_none_or(|after| job.ready_key() > after));
+        in_ready_order(jobs, limit)
+    }
+
+    pub(super) fn ready_lanes(&self, now: Timestamp) -> Vec<(LaneKey, u64)> {
+        let mut lanes = BTreeMap::new();
+        for job in self.select(|row| scheduled(row, now)) {
+            *lanes.entry(job.lane()).or_insert(0) += 1;
+        }
+        lanes.into_iter().collect()
+    }
+
+    pub(super) fn due(&self, after: ReadyKey, now: Timestamp, limit: usize) -> Vec<Job> {
+        let jobs = self.select(|row| row.delayed && scheduled(row, now) && row.job.ready_key() > after);
+        in_ready_order(jobs, limit)
+    }
+
+    pub(super) fn pending(&self, after: ReadyKey, now: Timestamp, limit: usize) -> Vec<Job> {
+        let waits = |row: &Row| row.job.state() == JobState::Pending && row.job.life.due_at <= now;
+        in_ready_order(self.select(|row| waits(row) && row.job.ready_key() > after), limit)
+    }
+
+    pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Job> {
+        let mut jobs = self.select(|row| row.job.deadline().is_some_and(|deadline| deadline <= now));
+        jobs.sort_by_key(|job| (job.deadline(), job.seq));
+        jobs.truncate(limit);
+        jobs
+    }
+
+    pub(super) fn held(&self, session: &SessionId) -> Vec<Job> {
+        self.select(|row| row.held_by(session))
+    }
+
+    pub(super) fn append_logs(&mut self, lines: Vec<LogLine>) {
+        for line in lines {
+            let Some(seq) = self.ids.get(&line.job_id) else { continue };
+            let kept = self.logs.entry(*seq).or_default();
+            kept.push_back(line);
+            if kept.len() > LOG_LINES_MAX {
+                kept.pop_front();
+            }
+        }
+    }
+
+    pub(super) fn logs(&self, id: &JobId, limit: usize) -> Vec<LogLine> {
+        let lines = self.ids.get(id).and_then(|seq| self.logs.get(seq));
+        lines.map_or_else(Vec::new, |lines| lines.iter().skip(lines.len().saturating_sub(limit)).cloned().collect())
+    }
+
+    /// Jobs in commit order.
+    fn select(&self, wanted: impl Fn(&Row) -> bool) -> Vec<Job> {
+        self.jobs.values().filter(|row| wanted(row)).map(|row| row.job.clone()).collect()
+    }
+}
+
+fn scheduled(row: &Row, now: Timestamp) -> bool {
+    row.job.state() == JobState::Scheduled && row.job.life.due_at <= now
+}
+
+fn in_ready_order(mut jobs: Vec<Job>, limit: usize) -> Vec<Job> {
+    jobs.sort_by_key(Job::ready_key);
+    jobs.truncate(limit);
+    jobs
+}
+
+fn wanted(query: &JobQuery, job: &Job) -> bool {
+    let request = &job.request;
+    query.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
+        && query.topic.as_ref().is_none_or(|topic| *topic == request.topic)
+        && query.state.is_none_or(|state| state == job.state())
+        && query.labels.iter().all(|(name, value)| request.labels.get(name) == Some(value))
+}
+
+fn without_payload(job: &Job) -> Job {
+    let request = JobRequest { payload: Json::null(), ..(*job.request).clone() };
+    Job { request: Arc::new(request), ..job.clone() }
+}

@@ -1,0 +1,85 @@
+//! Edges, sessions and leases.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
+
+use super::data::{Data, Edge, Lease, Session};
+use crate::store::SessionRow;
+
+impl Data {
+    pub(super) fn renew_edge(&mut self, edge: &EdgeId, expires_at: Timestamp) -> bool {
+        let row = self.edges.entry(edge.clone()).or_insert(Edge { expires_at, closed_at: None });
+        if row.closed_at.is_none() {
+            row.expires_at = expires_at;
+        }
+        row.closed_at.is_none()
+    }
+
+    pub(super) fn close_edges(&mut self, grace: Duration, now: Timestamp) -> Vec<EdgeId> {
+        let mut closed = Vec::new();
+        for (edge, row) in &mut self.edges {
+            if row.closed_at.is_none() && row.expires_at + grace <= now {
+                row.closed_at = Some(now);
+                closed.push(edge.clone());
+            }
+        }
+        closed
+    }
+
+    pub(super) fn attach(&mut self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile, now: Timestamp) -> u64 {
+        // An edge that never renews must still be found and closed one day.
+        self.edges.entry(edge.clone()).or_insert(Edge { expires_at: now, closed_at: None });
+        let epoch = self.sessions.get(session).map_or(1, |row| row.epoch + 1);
+        let row = Session { epoch, edge: edge.clone(), profile: profile.clone(), closed_at: None };
+        self.sessions.insert(session.clone(), row);
+        epoch
+    }
+
+    pub(super) fn close_session(&mut self, session: &SessionId, epoch: u64, now: Timestamp) -> bool {
+        let row = self.sessions.get_mut(session).filter(|row| row.epoch == epoch && row.closed_at.is_none());
+        row.map(|row| row.closed_at = Some(now)).is_some()
+    }
+
+    pub(super) fn open_sessions(&self) -> Vec<SessionRow> {
+        self.session_rows(|_, row| row.closed_at.is_none())
+    }
+
+    pub(super) fn closed_holding(&self) -> Vec<SessionRow> {
+        self.session_rows(|session, row| row.closed_at.is_some() && self.holds_jobs(session))
+    }
+
+    fn session_rows(&self, wanted: impl Fn(&SessionId, &Session) -> bool) -> Vec<SessionRow> {
+        let rows = self.sessions.iter().filter(|(session, row)| wanted(session, row));
+        rows.map(|(session, row)| SessionRow {
+            session: session.clone(),
+            epoch: row.epoch,
+            edge: row.edge.clone(),
+            edge_closed: self.edges.get(&row.edge).is_some_and(|edge| edge.closed_at.is_some()),
+            profile: row.profile.clone(),
+        })
+        .collect()
+    }
+
+    pub(super) fn acquire(&mut self, name: &str, holder: &str, ttl: Duration, now: Timestamp) -> Option<u64> {
+        let row =
+            self.leases.entry(name.to_owned()).or_insert(Lease { holder: None, epoch: 0, expires_at: Timestamp::ZERO });
+        if row.holder.as_deref() != Some(holder) {
+            if row.holder.is_some() && row.expires_at > now {
+                return None;
+            }
+            row.holder = Some(holder.to_owned());
+            row.epoch += 1;
+        }
+        row.expires_at = now + ttl;
+        Some(row.epoch)
+    }
+
+    pub(super) fn release(&mut self, name: &str, holder: &str) {
+        if let Some(row) = self.leases.get_mut(name).filter(|row| row.holder.as_deref() == Some(holder)) {
+            row.holder = None;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Store failures, by what the caller can do about them.
+
+use lockgate_core::ids::{JobId, TenantId};
+use lockgate_core::job::JobState;
+use lockgate_core::request::RequestHash;
+
+/// The whole call failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was written. Trying again later may help.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// Nothing was written: no space is left. Helps when somebody makes room.
+    #[error("the store is full: {0}")]
+    Full(String),
+    /// Written or not, nobody knows: read it back before acting.
+    #[error("the outcome of the commit is unknown: {0}")]
+    UnknownOutcome(String),
+    /// What was read makes no sense. A person must look.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+}
+
+impl StoreError {
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+
+    pub fn certainly_not_applied(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+}
+
+/// One item of a commit was refused. Its neighbours are not affected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// The version or the evidence no longer holds: load again, decide again.
+    #[error("the job changed meanwhile")]
+    Conflict,
+    /// The id or the idempotency key of a new job already has a job.
+    #[error("taken by job {}", .0.job_id)]
+    Taken(Box<Taken>),
+}
+
+/// The job that already has an id or key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub job_id: JobId,
+    pub tenant: TenantId,
+    pub hash: RequestHash,
+    pub state: JobState,
+    /// Whether the idempotency key was taken; else the job id.
+    pub by_key: bool,
+}

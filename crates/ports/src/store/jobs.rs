@@ -1,0 +1,139 @@
+//! Jobs: commits and reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{JobId, JobSeq, SessionId, TenantId, Topic};
+use lockgate_core::job::{DeadLetter, Job, JobEvent, JobState, Reason, Transition};
+use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
+use lockgate_core::request::Json;
+use lockgate_core::time::Timestamp;
+
+use super::{ChangeError, StoreError};
+
+#[async_trait]
+pub trait Jobs: Send + Sync {
+    /// Commits each change alone and all of them durably before answering; results in the order sent.
+    ///
+    /// A transition whose job has version 1 inserts a new job, unless its id (S-2) or idempotency key (S-3) is taken.
+    /// Any other replaces the row with version − 1 if the evidence holds.
+    ///
+    /// Items of one call may touch the same job in sequence; one that continues a job inserted by the same call has no
+    /// sequence number yet. Once an item is refused, later changes of the same job in the same call are too: they may
+    /// build on it.
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError>;
+
+    /// Jobs by id, live or ended, in the order asked.
+    async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError>;
+
+    /// A job with everything known about it.
+    async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError>;
+
+    /// Events after a number, oldest first.
+    async fn events(&self, id: &JobId, after: u64) -> Result<Option<EventPage>, StoreError>;
+
+    /// Jobs newest first. Payloads are left out. A page may be short, even empty, while `next` is set: reading stops
+    /// after a bounded number of rows.
+    async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError>;
+
+    /// SCHEDULED jobs of one lane that are due by the Store's clock, in ready order.
+    async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// Lanes with SCHEDULED jobs that are due, and how many.
+    async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError>;
+
+    /// SCHEDULED jobs that were committed with a later due time and became due after `after`, in ready order.
+    async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// PENDING jobs that are due for judging, in ready order.
+    async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// Live jobs whose deadline has passed, oldest deadline first.
+    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// DISPATCHED and RUNNING jobs bound to a session.
+    async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError>;
+
+    /// Dead letters newest first.
+    async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError>;
+
+    /// Keeps log lines of attempts, the last [`LOG_LINES_MAX`](super::LOG_LINES_MAX) of each job. Lines of unknown jobs
+    /// are dropped.
+    async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError>;
+
+    /// The last `limit` log lines of a job, oldest first.
+    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError>;
+}
+
+/// A decision to be made durable, with what must leave the system because of it.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub transition: Transition,
+    pub outbox: Vec<OutboxEntry>,
+}
+
+impl From<Transition> for Change {
+    fn from(transition: Transition) -> Self {
+        Self { transition, outbox: Vec::new() }
+    }
+}
+
+/// A message for a sink outside of us, delivered at least once, in order per job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxEntry {
+    pub sink: Arc<str>,
+    pub body: Json,
+}
+
+#[derive(Clone, Debug)]
+pub struct JobDetail {
+    pub job: Job,
+    pub events: Vec<JobEvent>,
+    pub result: Option<Json>,
+}
+
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    pub events: Vec<JobEvent>,
+    /// The state after the last event of the page.
+    pub state: JobState,
+}
+
+/// Where a listing goes on; opaque to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(pub i64);
+
+#[derive(Clone, Debug)]
+pub struct Listing<T> {
+    pub items: Vec<T>,
+    pub next: Option<Cursor>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct JobQuery {
+    pub tenant: Option<TenantId>,
+    pub topic: Option<Topic>,
+    pub state: Option<JobState>,
+    pub labels: BTreeMap<String, String>,
+    pub cursor: Option<Cursor>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterQuery {
+    pub tenant: Option<TenantId>,
+    pub topic: Option<Topic>,
+    pub priority: Option<Priority>,
+    pub reason: Option<Reason>,
+    pub cursor: Option<Cursor>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    pub job_id: JobId,
+    pub attempt: u32,
+    pub at: Timestamp,
+    pub line: Arc<str>,
+}

@@ -1,0 +1,43 @@
+//! Edges and worker sessions.
+//!
+//! An edge holds one renewed lease. A session is bound to one edge; each attach bumps its epoch, so a statement that
+//! names an older epoch no longer applies.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::worker::WorkerProfile;
+
+use super::StoreError;
+
+#[async_trait]
+pub trait Sessions: Send + Sync {
+    /// Creates or renews the edge's lease, by the Store's clock. False when the edge was closed: it must stop.
+    async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError>;
+
+    /// Closes edges whose lease ran out at least `grace` ago, by the Store's clock. Their ids.
+    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
+
+    /// Binds a session to an edge and opens it. Its new epoch, 1 for a new session.
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError>;
+
+    /// Closes a session that still has this epoch. False when it was attached again or closed before.
+    async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError>;
+
+    /// Sessions that are open.
+    async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
+
+    /// Closed sessions that jobs are still bound to.
+    async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session: SessionId,
+    pub epoch: u64,
+    pub edge: EdgeId,
+    /// The edge was closed; nobody listens to this session any more.
+    pub edge_closed: bool,
+    pub profile: WorkerProfile,
+}

@@ -1,0 +1,45 @@
+//! Housekeeping.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::JobId;
+
+use super::{OutboxEntry, StoreError};
+
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Oldest outbox rows first.
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// Forgets rows that their sink acknowledged.
+    async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError>;
+
+    /// Deletes jobs that ended longer than `keep` ago with all that belongs to them except unacknowledged outbox rows,
+    /// and idempotency keys, closed sessions that hold nothing and closed edges past their life. At most `limit` jobs
+    /// a call; how many went.
+    async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError>;
+
+    /// Counts kept up to date by the Store, not scanned for.
+    async fn totals(&self) -> Result<Totals, StoreError>;
+
+    /// Answers when the Store can read and write.
+    async fn check(&self) -> Result<(), StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRow {
+    pub id: i64,
+    pub job_id: JobId,
+    pub entry: OutboxEntry,
+}
+
+/// Indexed by priority, in the order of `Priority::ALL`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Jobs that have not ended.
+    pub live: [u64; 4],
+    pub dead_letters: [u64; 4],
+    /// Jobs ended and kept.
+    pub ended: u64,
+}

@@ -1,0 +1,15 @@
+//! The reference Store passes its own suite.
+
+use std::sync::Arc;
+
+use lockgate_ports::Clock;
+use lockgate_ports::conformance::store::StoreHarness;
+use lockgate_ports::memory::{ManualClock, MemoryStore};
+
+fn harness() -> StoreHarness {
+    let clock = Arc::new(ManualClock::default());
+    let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    StoreHarness::new(Arc::new(store), clock, ())
+}
+
+lockgate_ports::store_conformance! { harness }
