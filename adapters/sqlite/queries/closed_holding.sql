@@ -1,0 +1,6 @@
+SELECT sessions.session, sessions.epoch, sessions.edge, edges.closed_at IS NOT NULL, sessions.profile
+FROM sessions
+LEFT JOIN edges ON edges.edge = sessions.edge
+WHERE sessions.closed_at IS NOT NULL
+    AND EXISTS (SELECT 1 FROM jobs_hot WHERE jobs_hot.session = sessions.session)
+ORDER BY sessions.session

@@ -1,0 +1,3 @@
+SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_hot.seq))
+FROM jobs_hot
+WHERE seq = ?1

@@ -1,0 +1,5 @@
+SELECT sessions.session, sessions.epoch, sessions.edge, edges.closed_at IS NOT NULL, sessions.profile
+FROM sessions
+LEFT JOIN edges ON edges.edge = sessions.edge
+WHERE sessions.closed_at IS NULL
+ORDER BY sessions.session

@@ -1,0 +1,185 @@
+//! Copies the write-ahead log back into the database, beside the writer.
+//!
+//! A passive checkpoint on its own connection does not block commits, but the log can start over only once all of it
+//! is copied and nobody reads from it, and under constant load there is always a tail. So the thread copies the bulk,
+//! and then the writer, between two transactions, copies the short tail that was written meanwhile. If readers keep
+//! the log from starting over all the same, the writer waits for them once the log is long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use lockgate_ports::StoreError;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, DEFAULT_NAME, ErrorCode};
+
+use crate::error::{Fault, OpenError};
+use crate::writer::Fatal;
+
+/// How long the log may get, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogBounds {
+    /// Copying begins. Pages that change often are copied once per round, so a longer log means less copying, a larger
+    /// file and a longer recovery.
+    start: i32,
+    /// The writer waits for readers, so that the log stays bounded. Much later than `start`, because waiting is felt.
+    wait: i32,
+}
+
+impl Default for LogBounds {
+    fn default() -> Self {
+        Self { start: 8_192, wait: 65_536 }
+    }
+}
+
+/// The writer's side.
+pub(crate) struct LogKeeper {
+    pages: Arc<AtomicI32>,
+    tail: Arc<AtomicBool>,
+    nudge: SyncSender<()>,
+    /// Log pages when copying was last asked for. It is asked for again only when the log has grown as much once more,
+    /// so that a log that cannot start over is not copied after every commit.
+    asked_at: i32,
+    bounds: LogBounds,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LogKeeper {
+    /// Watches the log of `writer` and copies it through `copier`.
+    pub(crate) fn start(
+        writer: &mut Connection,
+        copier: Connection,
+        bounds: LogBounds,
+        fatal: Arc<Fatal>,
+    ) -> Result<Self, OpenError> {
+        let (pages, tail) = (Arc::new(AtomicI32::new(0)), Arc::new(AtomicBool::new(false)));
+        let seen = Arc::clone(&pages);
+        writer.wal_hook(Some(move |_: &mut _, pages| {
+            seen.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let (nudge, nudged) = sync_channel(1);
+        let bulk_done = Arc::clone(&tail);
+        let thread = std::thread::Builder::new().name("sqlite-checkpoint".to_owned());
+        let thread =
+            thread.spawn(move || copy_when_nudged(&copier, &nudged, &bulk_done, &fatal)).map_err(OpenError::Thread)?;
+        Ok(Self { pages, tail, nudge, asked_at: 0, bounds, thread: Some(thread) })
+    }
+
+    /// Between two transactions of the writer.
+    pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), Fault> {
+        if self.tail.swap(false, Ordering::AcqRel) {
+            return copy(writer, CheckpointMode::PASSIVE).map(|_| ());
+        }
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages < self.asked_at {
+            self.asked_at = 0;
+        }
+        if pages - self.asked_at < self.bounds.start {
+            return Ok(());
+        }
+        self.asked_at = pages;
+        if pages >= self.bounds.wait {
+            return copy(writer, CheckpointMode::RESTART).map(|_| ());
+        }
+        // A full channel means that the thread is at it already.
+        let _ = self.nudge.try_send(());
+        Ok(())
+    }
+
+    /// Gives the log's room back to a full disk. Its pages mostly have their place in the database already.
+    pub(crate) fn make_room(&self, writer: &Connection) -> Result<(), Fault> {
+        copy(writer, CheckpointMode::TRUNCATE).map(|_| ())
+    }
+}
+
+impl Drop for LogKeeper {
+    fn drop(&mut self) {
+        let (gone, _) = sync_channel(1);
+        self.nudge = gone;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the checkpoint thread panicked");
+        }
+    }
+}
+
+fn copy_when_nudged(copier: &Connection, nudged: &Receiver<()>, bulk_done: &AtomicBool, fatal: &Fatal) {
+    while nudged.recv().is_ok() {
+        match copy(copier, CheckpointMode::PASSIVE) {
+            Ok(Copied::All) => bulk_done.store(true, Ordering::Release),
+            Ok(Copied::Part) => {}
+            Err(fault) if fault.is_failed_sync() => {
+                tracing::error!(error = %fault, "a checkpoint was not synced");
+                fatal.send_if_modified(|slot| {
+                    slot.is_none() && slot.replace(StoreError::UnknownOutcome(fault.to_string())).is_none()
+                });
+            }
+            Err(fault) => tracing::warn!(error = %fault, "a checkpoint failed and will be tried again"),
+        }
+    }
+}
+
+/// How far a checkpoint came.
+enum Copied {
+    /// All that was in the log when it began.
+    All,
+    /// Readers of older pages, or another checkpoint, were in the way.
+    Part,
+}
+
+fn copy(conn: &Connection, mode: CheckpointMode) -> Result<Copied, Fault> {
+    match conn.wal_checkpoint_v2(DEFAULT_NAME, mode) {
+        Ok((log, copied)) if copied < log => Ok(Copied::Part),
+        Ok(_) => Ok(Copied::All),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(Copied::Part),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection;
+
+    const BOUNDS: LogBounds = LogBounds { start: 64, wait: 512 };
+
+    /// The largest number of log pages seen while writing far more than the bounds, with a reader that keeps coming
+    /// back when `reading`.
+    fn longest_log(reading: bool) -> i32 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let mut writer = connection::writing(&path).unwrap();
+        writer.execute_batch("CREATE TABLE t (x BLOB)").unwrap();
+        let mut reader = connection::reading(&path).unwrap();
+        let copier = connection::checkpointing(&path).unwrap();
+        let fatal = Arc::new(tokio::sync::watch::Sender::new(None));
+        let mut log = LogKeeper::start(&mut writer, copier, BOUNDS, fatal).unwrap();
+        let mut longest = 0;
+        for _ in 0..2_000 {
+            let open = reading.then(|| reader.transaction().unwrap());
+            if let Some(open) = &open {
+                open.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap();
+            }
+            writer.execute("INSERT INTO t VALUES (zeroblob(30000))", []).unwrap();
+            drop(open);
+            log.after_commit(&writer).unwrap();
+            longest = longest.max(log.pages.load(Ordering::Relaxed));
+        }
+        longest
+    }
+
+    #[test]
+    fn the_log_starts_over_under_constant_load() {
+        let longest = longest_log(false);
+        assert!((BOUNDS.start..BOUNDS.wait * 2).contains(&longest), "{longest}");
+    }
+
+    #[test]
+    fn readers_cannot_make_the_log_grow_without_bound() {
+        let longest = longest_log(true);
+        assert!((BOUNDS.start..BOUNDS.wait * 2).contains(&longest), "{longest}");
+    }
+}

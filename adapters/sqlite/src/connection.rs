@@ -1,0 +1,54 @@
+//! How connections are set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::OpenError;
+
+/// Prepared statements kept per connection; more than there are queries.
+const STATEMENTS: usize = 128;
+
+/// The connection that writes.
+pub(crate) fn writing(path: &Path) -> Result<Connection, OpenError> {
+    let conn = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+    let journal: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    // A file system without shared memory keeps the old journal, and with it readers would stop the writer.
+    if journal != "wal" {
+        return Err(OpenError::NoLog(journal));
+    }
+    set_up(&conn, 32 * 1024)?;
+    // Copying the log back is the checkpointer's work; see checkpoint.rs.
+    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(conn)
+}
+
+/// A connection that only reads. Its cache is small: every commit of the writer empties it anyway.
+pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(path, flags())?;
+    set_up(&conn, 4 * 1024)?;
+    conn.pragma_update(None, "query_only", true)?;
+    Ok(conn)
+}
+
+/// A connection that copies the log back.
+pub(crate) fn checkpointing(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(path, flags())?;
+    set_up(&conn, 1024)?;
+    Ok(conn)
+}
+
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn set_up(conn: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.pragma_update(None, "synchronous", "full")?;
+    conn.pragma_update(None, "cache_size", -cache_kib)?;
+    conn.pragma_update(None, "temp_store", "memory")?;
+    conn.pragma_update(None, "mmap_size", 0)?;
+    Ok(())
+}

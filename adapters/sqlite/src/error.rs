@@ -1,0 +1,127 @@
+//! SQLite's failures, by what the caller can do about them.
+
+use std::path::PathBuf;
+
+use lockgate_ports::StoreError;
+use rusqlite::{Error, ErrorCode, ffi};
+
+/// Why a data folder could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another lockgate process uses this data folder: {}", .0.display())]
+    InUse(PathBuf),
+    #[error("the data folder {} cannot be used: {error}", path.display())]
+    Folder { path: PathBuf, error: std::io::Error },
+    #[error("the data folder was written by a newer lockgate: its schema is {found}, this one knows {known}")]
+    Newer { found: i64, known: i64 },
+    #[error("the database cannot be opened: {0}")]
+    Database(#[from] rusqlite::Error),
+    #[error("the file system of the data folder does not support a write-ahead log: the journal stays {0:?}")]
+    NoLog(String),
+    #[error("a thread cannot be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A failure inside a transaction or a read, before anything was committed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+    /// A row that cannot be understood.
+    #[error("{0}")]
+    Row(String),
+}
+
+impl From<rusqlite::types::FromSqlError> for Fault {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::Row(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Row(error.to_string())
+    }
+}
+
+impl Fault {
+    /// Nothing of the failed transaction or read remains.
+    pub(crate) fn before_commit(&self) -> StoreError {
+        let text = self.to_string();
+        match self {
+            Self::Row(_) => StoreError::Corrupt(text),
+            Self::Sql(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => StoreError::Full(text),
+                // Errors without a code are rusqlite's own: a column that is not what the schema says.
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => StoreError::Corrupt(text),
+                Some(_) => StoreError::Unavailable(text),
+            },
+        }
+    }
+
+    /// The failure belongs to one task of a group, not to the disk: its neighbours may be tried without it.
+    pub(crate) fn is_of_one_task(&self) -> bool {
+        match self {
+            Self::Row(_) => true,
+            Self::Sql(error) => matches!(
+                error.sqlite_error_code(),
+                None | Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+            ),
+        }
+    }
+
+    /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
+    /// what a restart will find, so the process must stop.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        let Self::Sql(Error::SqliteFailure(error, _)) = self else { return false };
+        matches!(error.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+    }
+}
+
+/// How a failed COMMIT is answered. A full disk is noticed before the commit record is written, and a busy one before
+/// anything is; any other failure may have happened after.
+pub(crate) fn failed_commit(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => Fault::from(error).before_commit(),
+        _ => StoreError::UnknownOutcome(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(code: i32) -> Error {
+        Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn a_full_disk_is_known_to_have_changed_nothing() {
+        assert!(matches!(Fault::from(failure(ffi::SQLITE_FULL)).before_commit(), StoreError::Full(_)));
+        assert!(matches!(failed_commit(failure(ffi::SQLITE_FULL)), StoreError::Full(_)));
+        assert!(failed_commit(failure(ffi::SQLITE_BUSY)).certainly_not_applied());
+    }
+
+    #[test]
+    fn a_commit_that_failed_on_the_disk_has_an_unknown_outcome() {
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR] {
+            assert!(matches!(failed_commit(failure(code)), StoreError::UnknownOutcome(_)), "{code}");
+            assert!(matches!(Fault::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
+        }
+    }
+
+    #[test]
+    fn only_a_failed_sync_is_fatal_before_the_commit() {
+        assert!(Fault::from(failure(ffi::SQLITE_IOERR_FSYNC)).is_failed_sync());
+        assert!(!Fault::from(failure(ffi::SQLITE_IOERR_READ)).is_failed_sync());
+        assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_failed_sync());
+    }
+
+    #[test]
+    fn damage_is_told_apart_from_trouble() {
+        assert!(matches!(Fault::from(failure(ffi::SQLITE_CORRUPT)).before_commit(), StoreError::Corrupt(_)));
+        assert!(matches!(Fault::Row("no".to_owned()).before_commit(), StoreError::Corrupt(_)));
+        assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
+        assert!(Fault::from(failure(ffi::SQLITE_CONSTRAINT_CHECK)).is_of_one_task());
+    }
+}

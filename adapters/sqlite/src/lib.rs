@@ -1,0 +1,22 @@
+//! The Store on SQLite, for one process with its own data folder.
+//!
+//! One thread owns the only writing connection. It takes what has arrived, runs it in one transaction, syncs once and
+//! answers everybody; nothing waits to be batched. Reads run on their own threads and connections and see everything
+//! committed before the call. A third thread copies the write-ahead log back, so that commits do not have to.
+
+mod checkpoint;
+mod connection;
+mod effects;
+mod error;
+mod folder;
+mod readers;
+mod reads;
+mod row;
+mod schema;
+mod sheet;
+mod store;
+mod writer;
+
+pub use effects::SqliteEffects;
+pub use error::OpenError;
+pub use store::{Options, SqliteStore};

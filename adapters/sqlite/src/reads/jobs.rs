@@ -1,0 +1,107 @@
+//! Jobs, one by one and as queues.
+
+use lockgate_core::ids::{JobId, SessionId};
+use lockgate_core::job::{Job, JobState};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::Json;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{EventPage, JobDetail, LogLine};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{bounded, collect};
+use crate::error::Fault;
+use crate::row;
+
+pub(crate) fn load(conn: &Connection, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
+    ids.iter().map(|id| seq_of(conn, id)?.map_or(Ok(None), |seq| load_one(conn, seq))).collect()
+}
+
+fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, Fault> {
+    let mut query = conn.prepare_cached("SELECT seq FROM job_ids WHERE job_id = ?1")?;
+    Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
+}
+
+fn load_one(conn: &Connection, seq: i64) -> Result<Option<Job>, Fault> {
+    let live = collect(conn, include_str!("../../queries/load_hot.sql"), [seq], row::whole_job)?.pop();
+    if live.is_some() {
+        return Ok(live);
+    }
+    Ok(collect(conn, include_str!("../../queries/load_done.sql"), [seq], row::whole_job)?.pop())
+}
+
+/// State, packed events and result.
+type History = (JobState, String, Option<String>);
+
+fn history(conn: &Connection, seq: i64) -> Result<Option<History>, Fault> {
+    let sql = include_str!("../../queries/history.sql");
+    Ok(collect(conn, sql, [seq], |row| Ok((row::state(row.get(0)?)?, row.get(1)?, row.get(2)?)))?.pop())
+}
+
+pub(crate) fn detail(conn: &Connection, id: &JobId) -> Result<Option<JobDetail>, Fault> {
+    let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
+    let (Some(job), Some((_, events, result))) = (load_one(conn, seq)?, history(conn, seq)?) else { return Ok(None) };
+    Ok(Some(JobDetail { job, events: row::events(&events)?, result: result.map(Json::trusted) }))
+}
+
+pub(crate) fn events(conn: &Connection, id: &JobId, after: u64) -> Result<Option<EventPage>, Fault> {
+    let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
+    let Some((state, events, _)) = history(conn, seq)? else { return Ok(None) };
+    let mut events = row::events(&events)?;
+    events.retain(|event| event.n > after);
+    Ok(Some(EventPage { events, state }))
+}
+
+pub(crate) fn ready(
+    conn: &Connection,
+    lane: &LaneKey,
+    after: Option<ReadyKey>,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    let lane = serde_json::to_string(lane)?;
+    let (due_at, seq) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_at.as_millis(), after.seq.0));
+    let params = params![lane, due_at, seq, now.as_millis(), bounded(limit)];
+    collect(conn, include_str!("../../queries/ready.sql"), params, row::whole_job)
+}
+
+pub(crate) fn ready_lanes(conn: &Connection, now: Timestamp) -> Result<Vec<(LaneKey, u64)>, Fault> {
+    let mut lanes = collect(conn, include_str!("../../queries/ready_lanes.sql"), [now.as_millis()], |row| {
+        let waiting: i64 = row.get(1)?;
+        Ok((serde_json::from_str::<LaneKey>(row.get_ref(0)?.as_str()?)?, waiting.unsigned_abs()))
+    })?;
+    lanes.sort_unstable();
+    Ok(lanes)
+}
+
+pub(crate) fn due(conn: &Connection, after: ReadyKey, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
+    let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), bounded(limit)];
+    collect(conn, include_str!("../../queries/due.sql"), params, row::whole_job)
+}
+
+pub(crate) fn pending(conn: &Connection, after: ReadyKey, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
+    let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), bounded(limit)];
+    collect(conn, include_str!("../../queries/pending.sql"), params, row::whole_job)
+}
+
+pub(crate) fn expired(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
+    collect(conn, include_str!("../../queries/expired.sql"), [now.as_millis(), bounded(limit)], row::whole_job)
+}
+
+pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {
+    collect(conn, include_str!("../../queries/held.sql"), [session.as_str()], row::whole_job)
+}
+
+pub(crate) fn logs(conn: &Connection, id: &JobId, limit: usize) -> Result<Vec<LogLine>, Fault> {
+    let Some(seq) = seq_of(conn, id)? else { return Ok(Vec::new()) };
+    let sql = "SELECT attempt, at, line FROM job_logs WHERE seq = ?1 ORDER BY n DESC LIMIT ?2";
+    let mut lines = collect(conn, sql, [seq, bounded(limit)], |row| {
+        Ok(LogLine {
+            job_id: id.clone(),
+            attempt: row.get(0)?,
+            at: Timestamp::from_millis(row.get(1)?),
+            line: row.get_ref(2)?.as_str()?.into(),
+        })
+    })?;
+    lines.reverse();
+    Ok(lines)
+}

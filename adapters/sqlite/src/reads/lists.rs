@@ -1,0 +1,110 @@
+//! Lists for people: newest first, filtered, a bounded number of rows per page.
+
+use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::request::Json;
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing};
+use rusqlite::{Connection, Row};
+
+use crate::error::Fault;
+use crate::row::{self, priority_code, state_code};
+
+/// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
+const ROWS_MAX: usize = 10_000;
+
+/// A page while it is filled.
+struct Page<T> {
+    items: Vec<T>,
+    limit: usize,
+    rows_left: usize,
+    /// The last number looked at: where the next page goes on.
+    last: Option<i64>,
+}
+
+impl<T> Page<T> {
+    fn new(limit: usize) -> Self {
+        Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None }
+    }
+
+    fn is_full(&self) -> bool {
+        self.items.len() >= self.limit || self.rows_left == 0
+    }
+
+    fn look_at(&mut self, number: i64) {
+        self.rows_left -= 1;
+        self.last = Some(number);
+    }
+
+    fn done(self) -> Listing<T> {
+        let next = self.last.filter(|_| self.is_full()).map(Cursor);
+        Listing { items: self.items, next }
+    }
+}
+
+pub(crate) fn list(conn: &Connection, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+    let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+    let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
+    // A table that cannot have the state is asked for rows before the first.
+    let start = |terminal| if wants(terminal) { before } else { i64::MIN };
+    let mut hot = conn.prepare_cached(include_str!("../../queries/list_hot.sql"))?;
+    let mut done = conn.prepare_cached(include_str!("../../queries/list_done.sql"))?;
+    let (mut hot, mut done) = (hot.query([start(false)])?, done.query([start(true)])?);
+    let (mut live, mut ended) = (hot.next()?, done.next()?);
+    let mut page = Page::new(query.limit);
+    while !page.is_full() {
+        let from_live = match (live, ended) {
+            (None, None) => break,
+            (Some(a), Some(b)) => a.get::<_, i64>(0)? > b.get(0)?,
+            (a, _) => a.is_some(),
+        };
+        if let Some(row) = if from_live { live } else { ended } {
+            page.look_at(row.get(0)?);
+            page.items.extend(wanted(query, row)?);
+        }
+        if from_live {
+            live = hot.next()?;
+        } else {
+            ended = done.next()?;
+        }
+    }
+    Ok(page.done())
+}
+
+/// The job, if the filters let it through. Cheap columns are looked at before anything is parsed.
+fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, Fault> {
+    let state_fits = query.state.is_none_or(|state| row.get(2).is_ok_and(|code: i64| code == state_code(state)));
+    let tenant_fits = is_text(row, 6, query.tenant.as_ref().map(|tenant| tenant.as_str()))?;
+    let topic_fits = is_text(row, 7, query.topic.as_ref().map(|topic| topic.as_str()))?;
+    if !(state_fits && tenant_fits && topic_fits) {
+        return Ok(None);
+    }
+    let job = row::job(row, Json::null())?;
+    let labels_fit = query.labels.iter().all(|(name, value)| job.request.labels.get(name) == Some(value));
+    Ok(labels_fit.then_some(job))
+}
+
+/// Whether a column has the text, if one is asked for.
+fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, Fault> {
+    Ok(match wanted {
+        Some(wanted) => row.get_ref(column)?.as_str()? == wanted,
+        None => true,
+    })
+}
+
+pub(crate) fn dead_letters(conn: &Connection, query: &DeadLetterQuery) -> Result<Listing<DeadLetter>, Fault> {
+    let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+    let mut statement = conn.prepare_cached(include_str!("../../queries/list_letters.sql"))?;
+    let mut rows = statement.query([before])?;
+    let mut page = Page::new(query.limit);
+    while !page.is_full() {
+        let Some(row) = rows.next()? else { break };
+        page.look_at(row.get(0)?);
+        let fits = is_text(row, 1, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
+            && is_text(row, 2, query.topic.as_ref().map(|topic| topic.as_str()))?
+            && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
+            && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
+        if fits {
+            page.items.push(serde_json::from_str(row.get_ref(5)?.as_str()?)?);
+        }
+    }
+    Ok(page.done())
+}

@@ -1,0 +1,35 @@
+//! Queries, each within one read transaction.
+
+mod jobs;
+mod lists;
+#[cfg(test)]
+mod plans;
+mod sessions;
+
+pub(crate) use jobs::{detail, due, events, expired, held, load, logs, pending, ready, ready_lanes};
+pub(crate) use lists::{dead_letters, list};
+pub(crate) use sessions::{closed_holding, open_sessions, outbox};
+
+use rusqlite::{Connection, Params, Row};
+
+use crate::error::Fault;
+
+/// All rows of a query, each turned into a word of `core`.
+fn collect<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut convert: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(convert(row)?);
+    }
+    Ok(found)
+}
+
+fn bounded(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,49 @@
+//! Every queue is read through its own index: a backlog must not slow a claim.
+
+use rusqlite::Connection;
+
+use crate::schema;
+
+fn plan(sql: &str) -> String {
+    let mut conn = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut conn).unwrap();
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let parameters = statement.parameter_count();
+    let steps = statement.query_map(rusqlite::params_from_iter(vec![1; parameters]), |row| row.get::<_, String>(3)).unwrap();
+    steps.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+}
+
+#[test]
+fn queues_are_read_through_their_index_without_sorting() {
+    let queues = [
+        (include_str!("../../queries/ready.sql"), "jobs_ready"),
+        (include_str!("../../queries/due.sql"), "jobs_due"),
+        (include_str!("../../queries/pending.sql"), "jobs_pending"),
+        (include_str!("../../queries/expired.sql"), "jobs_deadline"),
+        (include_str!("../../queries/held.sql"), "jobs_held"),
+        ("SELECT seq FROM jobs_done WHERE ended_at < ?1 ORDER BY ended_at, seq LIMIT ?2", "jobs_ended"),
+    ];
+    for (sql, index) in queues {
+        let plan = plan(sql);
+        assert!(plan.contains(&format!("INDEX {index} (")), "{sql}\n{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn lanes_are_counted_in_the_index_alone() {
+    let plan = plan(include_str!("../../queries/ready_lanes.sql"));
+    assert!(plan.contains("COVERING INDEX jobs_ready"), "{plan}");
+}
+
+#[test]
+fn lists_follow_the_sequence_without_sorting() {
+    for sql in [
+        include_str!("../../queries/list_hot.sql"),
+        include_str!("../../queries/list_done.sql"),
+        include_str!("../../queries/list_letters.sql"),
+    ] {
+        let plan = plan(sql);
+        assert!(plan.contains("USING INTEGER PRIMARY KEY") && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Sessions and the outbox.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::{EdgeId, JobId, SessionId};
+use lockgate_core::request::Json;
+use lockgate_ports::{OutboxEntry, OutboxRow, SessionRow};
+use rusqlite::{Connection, Row};
+
+use super::{bounded, collect};
+use crate::error::Fault;
+
+pub(crate) fn open_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
+    collect(conn, include_str!("../../queries/open_sessions.sql"), [], session)
+}
+
+pub(crate) fn closed_holding(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
+    collect(conn, include_str!("../../queries/closed_holding.sql"), [], session)
+}
+
+fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
+    let epoch: i64 = row.get(1)?;
+    Ok(SessionRow {
+        session: SessionId::from(row.get_ref(0)?.as_str()?),
+        epoch: epoch.unsigned_abs(),
+        edge: EdgeId::from(row.get_ref(2)?.as_str()?),
+        edge_closed: row.get(3)?,
+        profile: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+    })
+}
+
+pub(crate) fn outbox(conn: &Connection, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
+    let sql = "SELECT outbox_id, job_id, sink, body FROM outbox ORDER BY outbox_id LIMIT ?1";
+    collect(conn, sql, [bounded(limit)], |row| {
+        let text = |at: usize| -> Result<Arc<str>, Fault> { Ok(row.get_ref(at)?.as_str()?.into()) };
+        let entry = OutboxEntry { sink: text(2)?, body: Json::trusted(text(3)?) };
+        Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(1)?), entry })
+    })
+}

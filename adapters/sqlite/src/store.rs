@@ -1,0 +1,245 @@
+//! The port, method by method: writes go to the writing thread, reads to the reading threads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::{
+    Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine, OutboxRow,
+    SessionRow, Sessions, StoreError, Totals, Upkeep,
+};
+use tokio::sync::watch;
+
+use crate::checkpoint::{LogBounds, LogKeeper};
+use crate::error::{Fault, OpenError};
+use crate::folder::Folder;
+use crate::readers::Readers;
+use crate::sheet::Sheet;
+use crate::writer::{Fatal, Writer};
+use crate::{connection, reads, schema};
+
+/// How much room the database may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Largest size of the database file in pages. Writes beyond it fail as if the disk were full.
+    pub pages_max: Option<u32>,
+}
+
+/// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
+pub struct SqliteStore {
+    readers: Readers,
+    writer: Writer,
+    clock: Arc<dyn Clock>,
+    fatal: Arc<Fatal>,
+    /// Dropped last: the folder is free when nobody uses its files any more.
+    _folder: Folder,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    pub fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        Self::open_with(folder, clock, Options::default())
+    }
+
+    pub fn open_with(folder: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
+        let folder = Folder::claim(folder)?;
+        let database = folder.database();
+        let fatal = Arc::new(watch::Sender::new(None));
+        let mut conn = connection::writing(&database)?;
+        schema::migrate(&mut conn)?;
+        if let Some(pages) = options.pages_max {
+            conn.pragma_update(None, "max_page_count", pages)?;
+        }
+        let readers = Readers::start(&database)?;
+        let log =
+            LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
+        let writer = Writer::start(conn, Arc::clone(&clock), log, Arc::clone(&fatal))?;
+        Ok(Self { readers, writer, clock, fatal, _folder: folder })
+    }
+
+    /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
+    /// with whatever arrived meanwhile.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+
+    /// Set when the disk did not confirm a write. Nothing is written from then on, and the process must stop: only a
+    /// restart finds out what is on the disk.
+    pub fn fatal(&self) -> watch::Receiver<Option<StoreError>> {
+        self.fatal.subscribe()
+    }
+}
+
+#[async_trait]
+impl Jobs for SqliteStore {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
+        let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        // Kept here too, so that the writing thread does not have to free it.
+        let shared = Arc::clone(&sheets);
+        self.writer.run(sheets.len(), move |ledger| ledger.commit(&shared)).await
+    }
+
+    async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
+        let ids = ids.to_vec();
+        self.readers.run(move |conn| reads::load(conn, &ids)).await
+    }
+
+    async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+        let id = id.clone();
+        self.readers.run(move |conn| reads::detail(conn, &id)).await
+    }
+
+    async fn events(&self, id: &JobId, after: u64) -> Result<Option<EventPage>, StoreError> {
+        let id = id.clone();
+        self.readers.run(move |conn| reads::events(conn, &id, after)).await
+    }
+
+    async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError> {
+        self.readers.run(move |conn| reads::list(conn, &query)).await
+    }
+
+    async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (lane, now) = (lane.clone(), self.clock.now());
+        self.readers.run(move |conn| reads::ready(conn, &lane, after, now, limit)).await
+    }
+
+    async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::ready_lanes(conn, now)).await
+    }
+
+    async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::due(conn, after, now, limit)).await
+    }
+
+    async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::pending(conn, after, now, limit)).await
+    }
+
+    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::expired(conn, now, limit)).await
+    }
+
+    async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
+        let session = session.clone();
+        self.readers.run(move |conn| reads::held(conn, &session)).await
+    }
+
+    async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
+        self.readers.run(move |conn| reads::dead_letters(conn, &query)).await
+    }
+
+    async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
+        self.writer.run(lines.len(), move |ledger| ledger.append_logs(&lines)).await
+    }
+
+    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
+        let id = id.clone();
+        self.readers.run(move |conn| reads::logs(conn, &id, limit)).await
+    }
+}
+
+#[async_trait]
+impl Sessions for SqliteStore {
+    async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
+        let edge = edge.clone();
+        self.writer.run(1, move |ledger| ledger.renew_edge(&edge, ttl)).await
+    }
+
+    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        self.writer.run(1, move |ledger| ledger.close_edges(grace)).await
+    }
+
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+        let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
+        self.writer.run(1, move |ledger| ledger.attach(&session, &edge, &profile)).await
+    }
+
+    async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+        let session = session.clone();
+        self.writer.run(1, move |ledger| ledger.close_session(&session, epoch)).await
+    }
+
+    async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.readers.run(|conn| reads::open_sessions(conn)).await
+    }
+
+    async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.readers.run(|conn| reads::closed_holding(conn)).await
+    }
+}
+
+#[async_trait]
+impl Leases for SqliteStore {
+    async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
+        let (name, holder) = (name.to_owned(), holder.to_owned());
+        self.writer.run(1, move |ledger| ledger.acquire(&name, &holder, ttl)).await
+    }
+
+    async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
+        let (name, holder) = (name.to_owned(), holder.to_owned());
+        self.writer.run(1, move |ledger| ledger.release(&name, &holder)).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        self.readers.run(move |conn| reads::outbox(conn, limit)).await
+    }
+
+    async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
+        let ids = ids.to_vec();
+        self.writer.run(ids.len(), move |ledger| ledger.outbox_done(&ids)).await
+    }
+
+    async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.writer.run(limit.max(1), move |ledger| ledger.prune(keep, limit)).await
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        Ok(self.writer.totals())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.writer.run(1, |ledger| ledger.touch()).await?;
+        self.readers.run(|conn| reads::outbox(conn, 1)).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockgate_ports::memory::ManualClock;
+
+    #[tokio::test]
+    async fn nothing_is_written_after_a_failed_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path(), Arc::new(ManualClock::default())).unwrap();
+        let mut fatal = store.fatal();
+        store.check().await.unwrap();
+        store.fatal.send_replace(Some(StoreError::UnknownOutcome("not synced".to_owned())));
+        assert!(fatal.has_changed().unwrap() && fatal.borrow_and_update().is_some());
+        let refused = store.renew_edge(&"edge".into(), Duration::from_secs(1)).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert_eq!(store.open_sessions().await.unwrap(), [], "reading goes on");
+    }
+}

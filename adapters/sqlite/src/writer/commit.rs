@@ -1,0 +1,163 @@
+//! Changes, one after the other: each all of it or none of it.
+
+use std::collections::BTreeSet;
+
+use lockgate_core::ids::{JobId, JobSeq};
+use lockgate_core::job::DeadLetter;
+use lockgate_core::request::{JobRequest, RequestHash};
+use lockgate_ports::{ChangeError, OutboxEntry, Taken};
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::row::{priority_code, state};
+use crate::sheet::Sheet;
+
+/// An item refused, or a transaction failed: the first is an answer, the second is not.
+pub(super) type Answer<T> = Result<Result<T, ChangeError>, Fault>;
+
+/// What is known of the call that is being committed.
+struct Call<'a> {
+    /// The last number given away before it.
+    last_seq: i64,
+    refused: BTreeSet<&'a JobId>,
+}
+
+impl Ledger<'_> {
+    pub(crate) fn commit(&mut self, sheets: &[Sheet]) -> Result<Vec<Result<JobSeq, ChangeError>>, Fault> {
+        let mut call = Call { last_seq: self.book.last_seq, refused: BTreeSet::new() };
+        let mut results = Vec::with_capacity(sheets.len());
+        for sheet in sheets {
+            let result = self.apply(sheet, &call)?;
+            if result.is_err() {
+                call.refused.insert(&sheet.change.transition.job.request.job_id);
+            }
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// A change is checked before anything of it is written, so that a refused one leaves no trace and its neighbours
+    /// need no savepoint.
+    fn apply(&mut self, sheet: &Sheet, call: &Call<'_>) -> Answer<JobSeq> {
+        let transition = &sheet.change.transition;
+        if !self.proves(&transition.evidence)? {
+            return Ok(Err(ChangeError::Conflict));
+        }
+        let moved = if transition.job.version == 1 { self.insert(sheet)? } else { self.replace(sheet, call)? };
+        let Ok(seq) = moved else { return Ok(moved) };
+        if let Some(letter) = &transition.dead_letter {
+            self.keep_letter(seq, letter)?;
+        }
+        for entry in &sheet.change.outbox {
+            self.keep_outbox(&transition.job.request.job_id, entry)?;
+        }
+        Ok(Ok(seq))
+    }
+
+    fn insert(&mut self, sheet: &Sheet) -> Answer<JobSeq> {
+        let request = &sheet.change.transition.job.request;
+        if let Some(key) = &request.idempotency_key
+            && let Some(seq) = self.key_owner(request.tenant.as_str(), key)?
+        {
+            return Ok(Err(self.taken(seq, true)?));
+        }
+        let seq = self.book.last_seq + 1;
+        if self.statements.take_id.execute(params![request.job_id.as_str(), seq])? == 0 {
+            let owner = self.seq_of(&request.job_id)?.ok_or_else(|| Fault::Row("an id is taken by nobody".to_owned()))?;
+            return Ok(Err(self.taken(owner, false)?));
+        }
+        self.book.last_seq = seq;
+        if let Some(key) = &request.idempotency_key {
+            self.take_key(request.tenant.as_str(), key, seq)?;
+        }
+        self.give_birth(seq, sheet)?;
+        Ok(Ok(JobSeq(seq)))
+    }
+
+    fn replace(&mut self, sheet: &Sheet, call: &Call<'_>) -> Answer<JobSeq> {
+        let job = &sheet.change.transition.job;
+        let numbered = (job.seq != JobSeq::default()).then_some(job.seq.0);
+        let born_in_call = || Ok::<_, Fault>(self.seq_of(&job.request.job_id)?.filter(|seq| *seq > call.last_seq));
+        let known = if numbered.is_some() { numbered } else { born_in_call()? };
+        let Some(seq) = known.filter(|_| !call.refused.contains(&job.request.job_id)) else {
+            return Ok(Err(ChangeError::Conflict));
+        };
+        let moved = if job.state().is_terminal() {
+            self.end(seq, sheet)? || self.end_again(seq, sheet)?
+        } else {
+            self.move_on(seq, sheet)? || self.revive(seq, sheet)?
+        };
+        Ok(if moved { Ok(JobSeq(seq)) } else { Err(ChangeError::Conflict) })
+    }
+
+    /// The job that an idempotency key names, if the key is still in its life.
+    fn key_owner(&self, tenant: &str, key: &str) -> Result<Option<i64>, Fault> {
+        let sql = "SELECT seq FROM idempotency WHERE tenant = ?1 AND key = ?2 AND free_at > ?3";
+        self.number(sql, params![tenant, key, self.now.as_millis()])
+    }
+
+    fn take_key(&self, tenant: &str, key: &str, seq: i64) -> Result<(), Fault> {
+        let free_at = self.now + lockgate_ports::store::KEY_LIFE;
+        let sql = "INSERT OR REPLACE INTO idempotency (tenant, key, seq, free_at) VALUES (?1, ?2, ?3, ?4)";
+        self.conn.prepare_cached(sql)?.execute(params![tenant, key, seq, free_at.as_millis()])?;
+        Ok(())
+    }
+
+    fn taken(&self, seq: i64, by_key: bool) -> Result<ChangeError, Fault> {
+        let mut query = self.conn.prepare_cached(include_str!("../../queries/taken.sql"))?;
+        let mut rows = query.query([seq])?;
+        let row = rows.next()?.ok_or_else(|| Fault::Row(format!("job {seq} is named and not there")))?;
+        let request: JobRequest = serde_json::from_str(row.get_ref(2)?.as_str()?)?;
+        Ok(ChangeError::Taken(Box::new(Taken {
+            job_id: request.job_id,
+            tenant: request.tenant,
+            hash: RequestHash(row.get(1)?),
+            state: state(row.get(0)?)?,
+            by_key,
+        })))
+    }
+
+    fn keep_letter(&mut self, seq: JobSeq, letter: &DeadLetter) -> Result<(), Fault> {
+        let sql = "INSERT INTO dead_letters (seq, tenant, topic, priority, reason, letter) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let priority = priority_code(letter.priority);
+        self.conn.prepare_cached(sql)?.execute(params![
+            seq.0,
+            letter.tenant.as_str(),
+            letter.topic.as_str(),
+            priority as i64,
+            letter.reason.as_str(),
+            serde_json::to_string(letter)?,
+        ])?;
+        self.book.letter_kept(priority);
+        Ok(())
+    }
+
+    pub(super) fn drop_letter(&mut self, seq: i64) -> Result<(), Fault> {
+        if let Some(priority) = self.number("DELETE FROM dead_letters WHERE seq = ?1 RETURNING priority", [seq])? {
+            self.book.letter_gone(usize::try_from(priority).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn keep_outbox(&self, job_id: &JobId, entry: &OutboxEntry) -> Result<(), Fault> {
+        let mut insert = self.conn.prepare_cached("INSERT INTO outbox (job_id, sink, body) VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![job_id.as_str(), &*entry.sink, entry.body.as_str()])?;
+        Ok(())
+    }
+
+    pub(super) fn seq_of(&self, id: &JobId) -> Result<Option<i64>, Fault> {
+        self.number("SELECT seq FROM job_ids WHERE job_id = ?1", [id.as_str()])
+    }
+
+    /// The first column of the first row, if there is one. All rows are stepped through, as RETURNING wants it.
+    pub(super) fn number(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<i64>, Fault> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut first = None;
+        while let Some(row) = rows.next()? {
+            first = first.or(Some(row.get(0)?));
+        }
+        Ok(first)
+    }
+}

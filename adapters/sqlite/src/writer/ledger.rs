@@ -1,0 +1,106 @@
+//! One open transaction, as its tasks see it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lockgate_core::ids::SessionId;
+use lockgate_core::job::Evidence;
+use lockgate_core::lane::LaneKey;
+use lockgate_core::time::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+
+use super::Book;
+use crate::error::Fault;
+
+/// Lanes remembered by the writing thread. Looked up, never walked through.
+#[derive(Default)]
+pub(super) struct LaneIds(HashMap<LaneKey, i64>);
+
+/// A client that makes up topics must not fill the memory.
+const LANES_REMEMBERED_MAX: usize = 10_000;
+
+impl LaneIds {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What becomes true with the commit.
+pub(super) struct Draft<'d> {
+    pub(super) book: Book,
+    pub(super) lanes: &'d mut LaneIds,
+}
+
+pub(crate) struct Ledger<'c> {
+    pub(super) conn: &'c Connection,
+    /// The Store's time: read once, after everything in the group had arrived.
+    pub(super) now: Timestamp,
+    pub(super) book: &'c mut Book,
+    pub(super) statements: Statements<'c>,
+    lanes: &'c mut LaneIds,
+    /// Sessions asked for as evidence in this transaction: epoch and whether closed.
+    seen: BTreeMap<SessionId, Option<(u64, bool)>>,
+}
+
+/// The statements of the hot path, looked up once per transaction instead of once per job.
+pub(super) struct Statements<'c> {
+    pub(super) take_id: CachedStatement<'c>,
+    pub(super) insert_hot: CachedStatement<'c>,
+    pub(super) update_hot: CachedStatement<'c>,
+    pub(super) leave_hot: CachedStatement<'c>,
+    pub(super) insert_done: CachedStatement<'c>,
+    pub(super) delete_hot: CachedStatement<'c>,
+}
+
+impl<'c> Ledger<'c> {
+    pub(super) fn open(conn: &'c Connection, draft: &'c mut Draft<'_>, now: Timestamp) -> Result<Self, Fault> {
+        let statements = Statements {
+            take_id: conn.prepare_cached("INSERT INTO job_ids (job_id, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?,
+            insert_hot: conn.prepare_cached(include_str!("../../queries/insert_hot.sql"))?,
+            update_hot: conn.prepare_cached(include_str!("../../queries/update_hot.sql"))?,
+            leave_hot: conn.prepare_cached(include_str!("../../queries/leave_hot.sql"))?,
+            insert_done: conn.prepare_cached(include_str!("../../queries/insert_done.sql"))?,
+            delete_hot: conn.prepare_cached("DELETE FROM jobs_hot WHERE seq = ?1")?,
+        };
+        Ok(Self { conn, now, book: &mut draft.book, statements, lanes: draft.lanes, seen: BTreeMap::new() })
+    }
+
+    pub(super) fn proves(&mut self, evidence: &Evidence) -> Result<bool, Fault> {
+        Ok(match evidence {
+            Evidence::Version => true,
+            Evidence::Reached(at) => *at <= self.now,
+            Evidence::Attached { session, epoch } => self.session(session)? == Some((*epoch, false)),
+            Evidence::Closed { session, epoch } => self.session(session)? == Some((*epoch, true)),
+        })
+    }
+
+    fn session(&mut self, session: &SessionId) -> Result<Option<(u64, bool)>, Fault> {
+        if let Some(seen) = self.seen.get(session) {
+            return Ok(*seen);
+        }
+        let mut query = self.conn.prepare_cached("SELECT epoch, closed_at IS NOT NULL FROM sessions WHERE session = ?1")?;
+        let found = query.query_row([session.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
+        let found = found.map(|(epoch, closed)| (epoch.unsigned_abs(), closed));
+        self.seen.insert(session.clone(), found);
+        Ok(found)
+    }
+
+    /// A session changed in this transaction: what was seen of it no longer holds.
+    pub(super) fn session_changed(&mut self, session: &SessionId) {
+        self.seen.remove(session);
+    }
+
+    pub(super) fn lane_id(&mut self, lane: LaneKey) -> Result<i64, Fault> {
+        if let Some(id) = self.lanes.0.get(&lane) {
+            return Ok(*id);
+        }
+        let key = serde_json::to_string(&lane)?;
+        self.conn.prepare_cached("INSERT INTO lanes (key) VALUES (?1) ON CONFLICT DO NOTHING")?.execute([&key])?;
+        let mut query = self.conn.prepare_cached("SELECT lane_id FROM lanes WHERE key = ?1")?;
+        let id = query.query_row([&key], |row| row.get(0))?;
+        if self.lanes.0.len() >= LANES_REMEMBERED_MAX {
+            self.lanes.clear();
+        }
+        self.lanes.0.insert(lane, id);
+        Ok(id)
+    }
+}

@@ -1,0 +1,267 @@
+//! The writing thread: group commit.
+
+mod book;
+mod commit;
+mod ledger;
+mod lifecycle;
+mod logs;
+mod sessions;
+mod task;
+mod upkeep;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use lockgate_ports::{Clock, StoreError, Totals};
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+pub(crate) use book::Book;
+pub(crate) use ledger::Ledger;
+use ledger::{Draft, LaneIds};
+use task::{Task, Work};
+
+use crate::checkpoint::LogKeeper;
+use crate::error::{Fault, OpenError, failed_commit};
+
+/// Changes in one transaction. Bounds how long the first caller of a group waits for the last one's statements.
+const GROUP_WEIGHT_MAX: usize = 8_192;
+
+/// What the first failed sync said; None while all is well.
+pub(crate) type Fatal = watch::Sender<Option<StoreError>>;
+
+/// The door to the writing thread.
+pub(crate) struct Writer {
+    tasks: Option<Sender<Box<dyn Task>>>,
+    thread: Option<JoinHandle<()>>,
+    totals: Arc<Mutex<Totals>>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Writer {
+    pub(crate) fn start(
+        conn: Connection,
+        clock: Arc<dyn Clock>,
+        log: LogKeeper,
+        fatal: Arc<Fatal>,
+    ) -> Result<Self, OpenError> {
+        let book = Book::read(&conn)?;
+        let totals = Arc::new(Mutex::new(book.totals));
+        let (tasks, queue) = channel();
+        let commits = Arc::new(AtomicU64::new(0));
+        let desk = Desk {
+            conn,
+            clock,
+            book,
+            lanes: LaneIds::default(),
+            totals: Arc::clone(&totals),
+            commits: Arc::clone(&commits),
+            log,
+            fatal,
+        };
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = thread.spawn(move || desk.serve(&queue)).map_err(OpenError::Thread)?;
+        Ok(Self { tasks: Some(tasks), thread: Some(thread), totals, commits })
+    }
+
+    /// Runs `work` in the next transaction and answers when it is durable. `work` may be run again after a rollback.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnMut(&mut Ledger<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = || StoreError::Unavailable("the writing thread has ended".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let task = Box::new(Work::new(weight, work, reply));
+        self.tasks.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
+        // The thread died with the task in its hands: nobody knows how far it came.
+        answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("the writing thread has died".to_owned())))
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        *self.totals.lock()
+    }
+}
+
+impl Drop for Writer {
+    /// What was accepted is still written; the connection is closed when this returns.
+    fn drop(&mut self) {
+        self.tasks = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writing thread panicked");
+        }
+    }
+}
+
+/// What the writing thread works with.
+struct Desk {
+    conn: Connection,
+    clock: Arc<dyn Clock>,
+    book: Book,
+    lanes: LaneIds,
+    totals: Arc<Mutex<Totals>>,
+    commits: Arc<AtomicU64>,
+    log: LogKeeper,
+    fatal: Arc<Fatal>,
+}
+
+impl Desk {
+    fn serve(mut self, queue: &Receiver<Box<dyn Task>>) {
+        while let Ok(first) = queue.recv() {
+            let mut weight = first.weight();
+            let mut group = vec![first];
+            while weight < GROUP_WEIGHT_MAX
+                && let Ok(task) = queue.try_recv()
+            {
+                weight += task.weight();
+                group.push(task);
+            }
+            self.settle(group);
+            if let Err(error) = self.log.after_commit(&self.conn) {
+                self.stop_on_failed_sync(&error);
+            }
+        }
+    }
+
+    /// One transaction for all. If one task's own fault rolled it back, each gets a transaction of its own, so that
+    /// nobody fails because of a neighbour.
+    fn settle(&mut self, mut group: Vec<Box<dyn Task>>) {
+        match self.transact(&mut group) {
+            Ok(()) => answer(group, &Ok(())),
+            Err(Failed::Fault(fault)) if group.len() > 1 && fault.is_of_one_task() => {
+                for task in group {
+                    self.settle(vec![task]);
+                }
+            }
+            Err(Failed::Fault(fault)) => {
+                self.stop_on_failed_sync(&fault);
+                answer(group, &Err(fault.before_commit()));
+            }
+            Err(Failed::Known(error)) => answer(group, &Err(error)),
+        }
+    }
+
+    /// The room taken by the log may be what the next commit lacks.
+    fn make_room(&self) {
+        if let Err(fault) = self.log.make_room(&self.conn) {
+            self.stop_on_failed_sync(&fault);
+        }
+    }
+
+    fn transact(&mut self, group: &mut [Box<dyn Task>]) -> Result<(), Failed> {
+        if let Some(error) = &*self.fatal.borrow() {
+            return Err(Failed::Known(StoreError::Unavailable(format!("writing has stopped: {error}"))));
+        }
+        match self.run_all(group) {
+            Ok(book) => {
+                self.book = book;
+                *self.totals.lock() = book.totals;
+                Ok(())
+            }
+            Err(failed) => {
+                self.roll_back();
+                if failed.is_full() {
+                    self.make_room();
+                }
+                Err(failed)
+            }
+        }
+    }
+
+    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Book, Failed> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut draft = Draft { book: self.book, lanes: &mut self.lanes };
+        let mut ledger = Ledger::open(&self.conn, &mut draft, self.clock.now())?;
+        for task in group {
+            task.run(&mut ledger)?;
+        }
+        drop(ledger);
+        let book = draft.book;
+        if book != self.book {
+            book.write(&self.conn)?;
+        }
+        self.execute("COMMIT").map_err(|fault| self.commit_failed(fault))?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(book)
+    }
+
+    fn commit_failed(&self, fault: Fault) -> Failed {
+        let error = match fault {
+            Fault::Sql(error) => failed_commit(error),
+            fault @ Fault::Row(_) => return Failed::Fault(fault),
+        };
+        if matches!(error, StoreError::UnknownOutcome(_)) {
+            self.stop(error.clone());
+        }
+        Failed::Known(error)
+    }
+
+    fn roll_back(&mut self) {
+        // Lanes interned by the failed transaction do not exist.
+        self.lanes.clear();
+        // SQLite has rolled back by itself after some errors.
+        if self.conn.is_autocommit() {
+            return;
+        }
+        if let Err(fault) = self.execute("ROLLBACK") {
+            self.stop(StoreError::Unavailable(format!("a transaction could not be rolled back: {fault}")));
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Fault> {
+        self.conn.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    fn stop_on_failed_sync(&self, fault: &Fault) {
+        if fault.is_failed_sync() {
+            self.stop(StoreError::UnknownOutcome(fault.to_string()));
+        } else {
+            tracing::warn!(error = %fault, "a write failed and was rolled back");
+        }
+    }
+
+    /// Nothing is written any more; the process is asked to end.
+    fn stop(&self, error: StoreError) {
+        tracing::error!(%error, "writing has stopped");
+        self.fatal.send_if_modified(|slot| slot.is_none() && slot.replace(error).is_none());
+    }
+}
+
+fn answer(group: Vec<Box<dyn Task>>, outcome: &Result<(), StoreError>) {
+    for task in group {
+        task.answer(outcome.clone());
+    }
+}
+
+/// Why a transaction did not happen.
+enum Failed {
+    /// Rolled back before COMMIT.
+    Fault(Fault),
+    /// The answer is settled.
+    Known(StoreError),
+}
+
+impl Failed {
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Fault(fault) => matches!(fault.before_commit(), StoreError::Full(_)),
+            Self::Known(error) => matches!(error, StoreError::Full(_)),
+        }
+    }
+}
+
+impl<E: Into<Fault>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self::Fault(error.into())
+    }
+}

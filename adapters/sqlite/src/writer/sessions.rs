@@ -1,0 +1,62 @@
+//! Edges, sessions and leases.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::worker::WorkerProfile;
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+
+impl Ledger<'_> {
+    pub(crate) fn renew_edge(&mut self, edge: &EdgeId, ttl: Duration) -> Result<bool, Fault> {
+        let expires_at = (self.now + ttl).as_millis();
+        let mut renew = self.conn.prepare_cached(include_str!("../../queries/renew_edge.sql"))?;
+        Ok(renew.execute(params![edge.as_str(), expires_at])? == 1)
+    }
+
+    pub(crate) fn close_edges(&mut self, grace: Duration) -> Result<Vec<EdgeId>, Fault> {
+        let sql = "UPDATE edges SET closed_at = ?1 WHERE closed_at IS NULL AND expires_at <= ?2 RETURNING edge";
+        let mut close = self.conn.prepare_cached(sql)?;
+        let mut rows = close.query([self.now.as_millis(), (self.now - grace).as_millis()])?;
+        let mut closed = Vec::new();
+        while let Some(row) = rows.next()? {
+            closed.push(EdgeId::from(row.get_ref(0)?.as_str()?));
+        }
+        closed.sort_unstable();
+        Ok(closed)
+    }
+
+    pub(crate) fn attach(&mut self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, Fault> {
+        // An edge that never renews must still be found and closed one day.
+        let mut known =
+            self.conn.prepare_cached("INSERT INTO edges (edge, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
+        known.execute(params![edge.as_str(), self.now.as_millis()])?;
+        let profile = serde_json::to_string(profile)?;
+        let epoch =
+            self.number(include_str!("../../queries/attach.sql"), params![session.as_str(), edge.as_str(), profile])?;
+        self.session_changed(session);
+        epoch.map(i64::unsigned_abs).ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))
+    }
+
+    pub(crate) fn close_session(&mut self, session: &SessionId, epoch: u64) -> Result<bool, Fault> {
+        let sql = "UPDATE sessions SET closed_at = ?3 WHERE session = ?1 AND epoch = ?2 AND closed_at IS NULL";
+        let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
+        let closed = self.conn.prepare_cached(sql)?.execute(params![session.as_str(), epoch, self.now.as_millis()])?;
+        self.session_changed(session);
+        Ok(closed == 1)
+    }
+
+    pub(crate) fn acquire(&mut self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, Fault> {
+        let params = params![name, holder, self.now.as_millis(), (self.now + ttl).as_millis()];
+        let epoch = self.number(include_str!("../../queries/acquire_lease.sql"), params)?;
+        Ok(epoch.map(i64::unsigned_abs))
+    }
+
+    pub(crate) fn release(&mut self, name: &str, holder: &str) -> Result<(), Fault> {
+        let sql = "UPDATE leases SET holder = NULL WHERE name = ?1 AND holder = ?2";
+        self.conn.prepare_cached(sql)?.execute([name, holder])?;
+        Ok(())
+    }
+}

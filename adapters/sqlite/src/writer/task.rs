@@ -1,0 +1,51 @@
+//! Work for the writing thread, and the way its answer goes back.
+
+use lockgate_ports::StoreError;
+use tokio::sync::oneshot;
+
+use super::Ledger;
+use crate::error::Fault;
+
+pub(super) trait Task: Send {
+    /// How much it adds to a transaction, in changes.
+    fn weight(&self) -> usize;
+
+    /// May run again after a rollback.
+    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Fault>;
+
+    /// Called once, when the transaction is durable or has failed.
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+pub(super) struct Work<T, F> {
+    weight: usize,
+    work: F,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Work<T, F> {
+    pub(super) fn new(weight: usize, work: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Self {
+        Self { weight, work, value: None, reply }
+    }
+}
+
+impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Fault> + Send> Task for Work<T, F> {
+    fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Fault> {
+        self.value = Some((self.work)(ledger)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let never_run = || StoreError::Unavailable("the work was not done".to_owned());
+        let Self { value, reply, work, .. } = *self;
+        // Before the answer, so that what the caller shares with it is freed by the caller.
+        drop(work);
+        // A caller that went away does not want its answer.
+        let _ = reply.send(outcome.and_then(|()| value.ok_or_else(never_run)));
+    }
+}

@@ -1,0 +1,58 @@
+//! Retention, the outbox, and the proof that writing works.
+
+use std::time::Duration;
+
+use lockgate_ports::store::CLOSED_LIFE;
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+
+/// Everything that belongs to an ended job besides its row and its letter. The id comes from the row, so it goes first.
+const BELONGINGS: [&str; 4] = [
+    "DELETE FROM job_ids WHERE job_id = (SELECT request ->> '$.job_id' FROM jobs_done WHERE seq = ?1)",
+    "DELETE FROM payloads WHERE seq = ?1",
+    "DELETE FROM job_logs WHERE seq = ?1",
+    "DELETE FROM idempotency WHERE seq = ?1",
+];
+
+impl Ledger<'_> {
+    pub(crate) fn prune(&mut self, keep: Duration, limit: usize) -> Result<u64, Fault> {
+        let old = self.ended_before((self.now - keep).as_millis(), limit)?;
+        for seq in &old {
+            for sql in BELONGINGS {
+                self.conn.prepare_cached(sql)?.execute([seq])?;
+            }
+            self.drop_letter(*seq)?;
+            self.conn.prepare_cached("DELETE FROM jobs_done WHERE seq = ?1")?.execute([seq])?;
+            self.book.job_pruned();
+        }
+        self.conn.prepare_cached("DELETE FROM idempotency WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;
+        let closed_before = (self.now - CLOSED_LIFE).as_millis();
+        self.conn.prepare_cached(include_str!("../../queries/forget_sessions.sql"))?.execute([closed_before])?;
+        self.conn.prepare_cached(include_str!("../../queries/forget_edges.sql"))?.execute([closed_before])?;
+        Ok(old.len() as u64)
+    }
+
+    fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, Fault> {
+        let sql = "SELECT seq FROM jobs_done WHERE ended_at < ?1 ORDER BY ended_at, seq LIMIT ?2";
+        let mut query = self.conn.prepare_cached(sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let seqs = query.query_map([at, limit], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(seqs)
+    }
+
+    pub(crate) fn outbox_done(&mut self, ids: &[i64]) -> Result<(), Fault> {
+        let mut delete = self.conn.prepare_cached("DELETE FROM outbox WHERE outbox_id = ?1")?;
+        for id in ids {
+            delete.execute([id])?;
+        }
+        Ok(())
+    }
+
+    /// Writes a row as it is, so that the commit goes all the way to the disk.
+    pub(crate) fn touch(&mut self) -> Result<(), Fault> {
+        self.conn.prepare_cached("UPDATE book SET last_seq = ?1")?.execute(params![self.book.last_seq])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What only a Store on disk can get wrong: restarts, a second process, a full disk.
+
+mod stage;
+
+use std::time::Duration;
+
+use lockgate_core::job::JobState;
+use lockgate_ports::{Change, JobQuery, Jobs, Leases, Sessions, StoreError, Upkeep};
+use lockgate_sqlite::{OpenError, Options, SqliteStore};
+use stage::{Stage, births, profile};
+
+#[tokio::test]
+async fn everything_acknowledged_is_there_after_a_restart() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+    assert!(store.renew_edge(&"edge".into(), Duration::from_secs(6)).await.unwrap());
+    store.acquire("lease", "me", Duration::from_secs(60)).await.unwrap();
+    let results = store.commit(births(&stage, "job", 50)).await.unwrap();
+    let last = results.into_iter().map(Result::unwrap).max().unwrap();
+    let jobs = store.list(JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;
+    let totals = store.totals().await.unwrap();
+    let lanes = store.ready_lanes().await.unwrap();
+    drop(store);
+
+    let store = stage.open();
+    assert_eq!(store.list(JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items, jobs);
+    assert_eq!(store.totals().await.unwrap(), totals);
+    assert_eq!(totals.live.iter().sum::<u64>(), 50);
+    assert_eq!(store.ready_lanes().await.unwrap(), lanes);
+    assert_eq!(store.open_sessions().await.unwrap()[0].epoch, epoch);
+    assert_eq!(store.acquire("lease", "other", Duration::from_secs(60)).await.unwrap(), None);
+    let next = store.commit(births(&stage, "later", 1)).await.unwrap()[0].clone().unwrap();
+    assert!(next > last, "sequence numbers go on");
+}
+
+#[tokio::test]
+async fn work_accepted_before_the_drop_is_done() {
+    let stage = Stage::new();
+    let store = stage.open();
+    // Polled once, so that the work is with the writing thread; then the Store is dropped without waiting for it.
+    let mut pending = Box::pin(store.commit(births(&stage, "job", 10)));
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(pending.as_mut().poll(cx).is_ready())).await;
+    drop(pending);
+    drop(store);
+    let jobs = stage.open().list(JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;
+    assert_eq!(jobs.len(), 10, "answered at once: {polled}");
+}
+
+#[tokio::test]
+async fn a_second_store_on_the_same_folder_is_refused_until_the_first_is_gone() {
+    let stage = Stage::new();
+    let first = stage.open();
+    let Err(error) = SqliteStore::open(stage.folder(), stage.clock()) else { panic!("both have the folder") };
+    assert!(matches!(error, OpenError::InUse(_)), "{error}");
+    assert!(error.to_string().starts_with("another lockgate process uses this data folder: "), "{error}");
+    first.check().await.unwrap();
+    drop(first);
+    stage.open().check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
+    let stage = Stage::new();
+    let store = SqliteStore::open_with(stage.folder(), stage.clock(), Options { pages_max: Some(300) }).unwrap();
+    let mut accepted = 0;
+    let error = loop {
+        let batch = stage.ended_lives(&format!("batch-{accepted}"), 20);
+        match store.commit(batch).await {
+            Ok(results) => accepted += results.into_iter().filter(|result| result.is_ok()).count() as u64 / 2,
+            Err(error) => break error,
+        }
+        assert!(accepted < 100_000, "it never got full");
+    };
+    assert!(matches!(error, StoreError::Full(_)), "{error}");
+    assert!(error.is_retryable() && error.certainly_not_applied());
+    assert_eq!(store.totals().await.unwrap().ended, accepted, "nothing of the failed commit remains");
+    assert_eq!(stage.count(&store).await, accepted);
+    assert!(store.fatal().borrow().is_none(), "a full disk is no reason to stop");
+
+    stage.advance(Duration::from_secs(1));
+    assert!(store.prune(Duration::ZERO, 100).await.unwrap() > 0, "deleting works while full");
+    let results = store.commit(births(&stage, "room", 5)).await.unwrap();
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
+    let stage = Stage::new();
+    let store = stage.open();
+    // Held without a session: the schema refuses such a row, whoever decided it.
+    let mut broken = births(&stage, "broken", 1);
+    broken[0].transition.job.life.state = JobState::Running;
+    let (bad, good) = tokio::join!(store.commit(broken), store.commit(births(&stage, "good", 3)));
+    assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
+    assert!(good.unwrap().iter().all(Result::is_ok));
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
+}
+
+#[tokio::test]
+async fn concurrent_callers_share_commits_and_all_are_answered() {
+    let stage = Stage::new();
+    let store = std::sync::Arc::new(stage.open());
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..64 {
+        let (store, changes) = (store.clone(), births(&stage, &format!("caller-{caller}"), 20));
+        callers.spawn(async move {
+            for change in changes {
+                let results: Vec<_> = store.commit(vec![Change::clone(&change)]).await.unwrap();
+                assert!(results[0].is_ok());
+                let loaded = store.load(std::slice::from_ref(&change.transition.job.request.job_id)).await.unwrap();
+                assert!(loaded[0].is_some(), "a read sees what was committed before it");
+            }
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller.unwrap();
+    }
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 64 * 20);
+}
