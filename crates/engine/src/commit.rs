@@ -1,0 +1,247 @@
+//! Commit, then act. The only place where a decision becomes durable and its effects happen.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
+use lockgate_core::request::JobRequest;
+use lockgate_core::verdict::Judgement;
+use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
+
+use crate::Inner;
+use crate::error::ApiError;
+
+/// A decision about a known job.
+pub(crate) struct Step {
+    pub(crate) before: Arc<Job>,
+    pub(crate) transition: Transition,
+}
+
+/// How many times one input is decided again after a conflict. Each conflict means that somebody else made progress.
+const CONFLICTS_MAX: usize = 8;
+
+impl Inner {
+    /// Commits new jobs and offers them. Results in the order given.
+    pub(crate) async fn commit_new(
+        &self,
+        transitions: Vec<Transition>,
+    ) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
+        let mut next: Vec<Job> = transitions.iter().map(|t| t.job.clone()).collect();
+        let changes = transitions.into_iter().map(Change::from).collect();
+        let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await?;
+        let mut results = Vec::with_capacity(next.len());
+        let mut offers = Vec::with_capacity(next.len());
+        for (mut job, outcome) in next.drain(..).zip(committed) {
+            results.push(outcome.map(|seq| {
+                job.seq = seq;
+                let job = Arc::new(job);
+                if job.state() == JobState::Scheduled {
+                    offers.push(job.clone());
+                }
+                self.metrics.entered(&job);
+                job
+            }));
+        }
+        self.offer(offers).await;
+        Ok(results)
+    }
+
+    /// Commits steps and acts on those that went through. The next jobs, in the order given.
+    pub(crate) async fn commit(&self, steps: Vec<Step>) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut changes = Vec::with_capacity(steps.len());
+        let mut after = Vec::with_capacity(steps.len());
+        for Step { before, mut transition } in steps {
+            let effects = std::mem::take(&mut transition.effects);
+            after.push((before, Arc::new(transition.job.clone()), effects));
+            changes.push(Change::from(transition));
+        }
+        let next: Vec<&Job> = after.iter().map(|(_, job, _)| &**job).collect();
+        let committed = self.commit_surely(changes, &next).await?;
+        let mut results = Vec::with_capacity(after.len());
+        let mut done = Vec::with_capacity(after.len());
+        for ((before, job, effects), outcome) in after.into_iter().zip(committed) {
+            if outcome.is_ok() {
+                done.push((before, job.clone(), effects));
+            }
+            results.push(outcome.map(|_| job));
+        }
+        self.act(done).await;
+        Ok(results)
+    }
+
+    /// Commits, and reads back what became of a commit whose outcome is unknown: until known, nothing is released, sent
+    /// or acknowledged.
+    async fn commit_surely(
+        &self,
+        changes: Vec<Change>,
+        next: &[&Job],
+    ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        let committed = self.ports.store.commit(changes).await;
+        self.health.store_answered(committed.is_ok());
+        let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
+        let ids: Vec<_> = next.iter().map(|job| job.request.job_id.clone()).collect();
+        let Ok(stored) = self.ports.store.load(&ids).await else { return Err(StoreError::UnknownOutcome(text)) };
+        let outcome = |(next, stored): (&&Job, Option<Job>)| match stored {
+            Some(stored) if is_what_we_wrote(next, &stored) => Ok(stored.seq),
+            _ => Err(ChangeError::Conflict),
+        };
+        Ok(next.iter().zip(stored).map(outcome).collect())
+    }
+
+    /// Idempotent; a crash in here is repaired by the re-offer loop and the session rules.
+    async fn act(&self, done: Vec<(Arc<Job>, Arc<Job>, Vec<Effect>)>) {
+        let now = self.ports.clock.now();
+        let mut offers = Vec::new();
+        let mut gone = Vec::new();
+        let mut bells = Vec::with_capacity(done.len());
+        for (before, job, effects) in done {
+            self.metrics.moved(&before, &job, now);
+            if before.state() == JobState::Scheduled {
+                gone.push(Settlement::Gone { lane: before.lane(), key: before.ready_key() });
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Offer => offers.push(job.clone()),
+                    Effect::Stop { session, token } => self.edge.stop(&session, &token, &job),
+                    Effect::Settled { session, token } => {
+                        if self.edge.settle(&session, &token) {
+                            self.wake.dispatch.notify_one();
+                        }
+                    }
+                }
+            }
+            bells.push(Bell::Job(job.request.job_id.clone()));
+        }
+        if !gone.is_empty() {
+            self.ports.lanes.settle(gone).await;
+        }
+        self.offer(offers).await;
+        self.ports.bus.ring(bells).await;
+    }
+
+    /// Puts due jobs into their lanes and tells edges; later ones are left to the due loop.
+    pub(crate) async fn offer(&self, jobs: Vec<Arc<Job>>) {
+        let now = self.ports.clock.now();
+        let due: Vec<_> = jobs.into_iter().filter(|job| job.life.due_at <= now).collect();
+        if !due.is_empty() {
+            let pool = due[0].lane().pool;
+            self.ports.lanes.offer(due).await;
+            self.ports.bus.ring(vec![Bell::Lane(pool)]).await;
+        }
+    }
+
+    /// Decides one input for each job, commits, and decides again where somebody was faster.
+    pub(crate) async fn drive(&self, mut jobs: Vec<(Arc<Job>, Input)>) -> Result<Vec<Driven>, StoreError> {
+        let mut results: Vec<Option<Driven>> = jobs.iter().map(|_| None).collect();
+        let mut places: Vec<usize> = (0..jobs.len()).collect();
+        for _ in 0..CONFLICTS_MAX {
+            let judgements = self.judge_next(&jobs).await;
+            let mut steps = Vec::with_capacity(jobs.len());
+            let mut tried = Vec::with_capacity(jobs.len());
+            for (((job, input), judgement), place) in jobs.drain(..).zip(judgements).zip(places.drain(..)) {
+                match job.next(input.clone(), &self.env(judgement)) {
+                    Ok(transition) => {
+                        steps.push(Step { before: job.clone(), transition });
+                        tried.push((place, job, input));
+                    }
+                    Err(illegal) => results[place] = Some(Err(Undriven::Illegal(illegal))),
+                }
+            }
+            let mut again = Vec::new();
+            for ((place, job, input), outcome) in tried.into_iter().zip(self.commit(steps).await?) {
+                match outcome {
+                    Ok(next) => results[place] = Some(Ok(next)),
+                    Err(_) => again.push((place, job, input)),
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            (jobs, places) = self.reload(again, &mut results).await?;
+        }
+        Ok(results.into_iter().map(|r| r.unwrap_or(Err(Undriven::Contended))).collect())
+    }
+
+    async fn reload(
+        &self,
+        again: Vec<(usize, Arc<Job>, Input)>,
+        results: &mut [Option<Driven>],
+    ) -> Result<(Vec<(Arc<Job>, Input)>, Vec<usize>), StoreError> {
+        let ids: Vec<_> = again.iter().map(|(_, job, _)| job.request.job_id.clone()).collect();
+        let fresh = self.ports.store.load(&ids).await?;
+        let mut jobs = Vec::new();
+        let mut places = Vec::new();
+        for ((place, before, input), job) in again.into_iter().zip(fresh) {
+            match job {
+                // The job did not move, so the evidence did not hold: deciding the same again would fail the same.
+                Some(job) if job.version == before.version => results[place] = Some(Err(Undriven::Contended)),
+                Some(job) => {
+                    jobs.push((Arc::new(job), input));
+                    places.push(place);
+                }
+                None => results[place] = Some(Err(Undriven::Illegal(Illegal::Superseded))),
+            }
+        }
+        Ok((jobs, places))
+    }
+
+    /// Judgements for the attempts these inputs may mint. Inputs that never mint one ask nobody.
+    async fn judge_next(&self, jobs: &[(Arc<Job>, Input)]) -> Vec<Judgement> {
+        let wanted: Vec<Arc<JobRequest>> =
+            jobs.iter().filter(|(_, input)| mints(input)).map(|(job, _)| job.request.clone()).collect();
+        let mut judged = self.judge(&wanted).await.into_iter();
+        let next = |(_, input): &(_, Input)| match mints(input) {
+            true => judged.next().unwrap_or(Judgement::Unavailable),
+            false => Judgement::Unavailable,
+        };
+        jobs.iter().map(next).collect()
+    }
+
+    pub(crate) async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        if requests.is_empty() { Vec::new() } else { self.ports.kernel.judge(requests).await }
+    }
+}
+
+/// The next job, or why there is none.
+pub(crate) type Driven = Result<Arc<Job>, Undriven>;
+
+/// Why an input was not taken.
+#[derive(Clone, Debug)]
+pub(crate) enum Undriven {
+    /// It no longer applies.
+    Illegal(Illegal),
+    /// Not decided: its evidence did not hold, or others were faster too often. Nothing may be concluded from it.
+    Contended,
+}
+
+impl From<Undriven> for ApiError {
+    fn from(undriven: Undriven) -> Self {
+        match undriven {
+            Undriven::Illegal(illegal) => Self::State(illegal),
+            Undriven::Contended => Self::Unavailable("the job keeps changing; try again".into()),
+        }
+    }
+}
+
+/// A new job is ours if it asks for the same; a step is ours if it left the very life we decided.
+fn is_what_we_wrote(next: &Job, stored: &Job) -> bool {
+    match next.version {
+        1 => stored.hash == next.hash && stored.request.tenant == next.request.tenant,
+        version => stored.version == version && stored.life == next.life,
+    }
+}
+
+fn mints(input: &Input) -> bool {
+    use lockgate_core::job::Outcome;
+    match input {
+        Input::Judged | Input::Lost { .. } | Input::Woken | Input::Replay { .. } => true,
+        Input::Dispatch(_) | Input::Started { .. } | Input::Cancel { .. } => false,
+        Input::Reported(report) => match report.outcome {
+            Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
+            Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } | Outcome::Interrupted => true,
+        },
+    }
+}

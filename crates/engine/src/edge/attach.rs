@@ -1,0 +1,186 @@
+//! A worker attaches: its session gets a new epoch, and what it holds is compared with what the Store says it holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::ids::{AttemptToken, SessionId};
+use lockgate_core::job::{DEFAULT_POOL, Evidence, Input, Job, Reason};
+use lockgate_core::request::FieldError;
+use lockgate_ports::StoreError;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+
+use super::sessions::{Held, Session};
+use super::{Assignment, FromWorker, Hello, InventoryItem, ToWorker, Welcome};
+use crate::commit::Undriven;
+use crate::error::ApiError;
+use crate::{Engine, Inner};
+
+/// One attached stream. Dropping it detaches the session; the session itself lives on until it is silent for too long.
+pub struct Attachment {
+    inner: Arc<Inner>,
+    session: SessionId,
+    epoch: u64,
+}
+
+impl Engine {
+    /// Opens a stream for a worker. What must be sent to it comes out of the receiver; the receiver ends when the same
+    /// session attaches again elsewhere.
+    pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, UnboundedReceiver<ToWorker>), ApiError> {
+        check(&hello)?;
+        let inner = &self.inner;
+        let epoch = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let (outbound, inbound) = unbounded_channel();
+        let known = inner.ports.store.held(&hello.session).await?;
+        let reconciled = Reconciled::new(&hello, known);
+        let stops = inner.strangers(&hello, &reconciled).await?;
+        for item in stops {
+            let reason = "the attempt no longer counts".into();
+            let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
+        }
+        if !reconciled.resend.is_empty() {
+            let _ = outbound.send(ToWorker::Assign(reconciled.resend.iter().map(Assignment::of).collect()));
+        }
+        let session = Session {
+            epoch,
+            profile: Arc::new(hello.profile),
+            outbound: Some(outbound),
+            heard_at: Instant::now(),
+            heard_wall: inner.ports.clock.now(),
+            last_assignment: reconciled.highest.max(hello.highest_assignment),
+            held: reconciled.held,
+            draining: false,
+            fits: (None, Arc::from([])),
+        };
+        inner.edge.insert(hello.session.clone(), session);
+        // From here on, whatever fails, dropping this detaches the session.
+        let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch };
+        inner.note_started(&attachment.session, &hello.inventory);
+        let evidence = Evidence::Attached { session: attachment.session.clone(), epoch };
+        inner.lose(&attachment.session, reconciled.lost, &evidence).await?;
+        inner.wake.dispatch.notify_one();
+        let settings = &inner.settings;
+        // Two beats may be lost before a session is.
+        let beat_every = settings.beat_every.min(settings.lost_after / 3);
+        let welcome = Welcome { epoch, beat_every, lost_after: settings.lost_after };
+        Ok((attachment, welcome, inbound))
+    }
+}
+
+impl Attachment {
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Takes one message of the worker. Returns after everything in it is durable and acknowledged.
+    pub async fn receive(&self, message: FromWorker) {
+        self.inner.receive(&self.session, self.epoch, message).await;
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.inner.edge.detach(&self.session, self.epoch);
+    }
+}
+
+fn check(hello: &Hello) -> Result<(), ApiError> {
+    let mut errors = Vec::new();
+    let names = [
+        ("session", hello.session.as_str()),
+        ("worker_id", hello.profile.worker.as_str()),
+        ("pool", hello.profile.pool.as_str()),
+    ];
+    for (field, name) in names {
+        if let Err(error) = lockgate_core::ids::check_name(name) {
+            errors.push(FieldError::new(field, error));
+        }
+    }
+    if hello.profile.slots == 0 || hello.profile.slots > SLOTS_MAX {
+        errors.push(FieldError::new("slots", format_args!("must be between 1 and {SLOTS_MAX}")));
+    }
+    if hello.profile.pool.as_str() != DEFAULT_POOL {
+        errors.push(FieldError::new("pool", format_args!("must be {DEFAULT_POOL:?}: other pools are not supported yet")));
+    }
+    if hello.profile.topics.is_empty() {
+        errors.push(FieldError::new("topics", "must name at least one topic"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+}
+
+/// Bounds the inventory in one beat.
+const SLOTS_MAX: u32 = 10_000;
+
+/// What the Store says a session holds, sorted by what the worker says of it.
+struct Reconciled {
+    held: BTreeMap<AttemptToken, Held>,
+    /// Numbered after the last assignment the worker took: sent, and never arrived.
+    resend: Vec<Arc<Job>>,
+    /// Taken once, and not known to the worker any more.
+    lost: Vec<Arc<Job>>,
+    highest: u64,
+}
+
+impl Reconciled {
+    fn new(hello: &Hello, known: Vec<Job>) -> Self {
+        let inventory: BTreeMap<&AttemptToken, &InventoryItem> = hello.inventory.iter().map(|i| (&i.token, i)).collect();
+        let mut this = Self { held: BTreeMap::new(), resend: Vec::new(), lost: Vec::new(), highest: 0 };
+        for job in known.into_iter().map(Arc::new) {
+            let token = job.life.attempt.token.clone();
+            let number = job.life.attempt.binding.as_ref().map_or(0, |b| b.assignment);
+            this.highest = this.highest.max(number);
+            if !inventory.contains_key(&token) {
+                let list = if number <= hello.highest_assignment { &mut this.lost } else { &mut this.resend };
+                list.push(job.clone());
+            }
+            // A lost one keeps its place until that is committed and the worker told.
+            this.held.insert(token, Held { job, started: None, progress: None });
+        }
+        this
+    }
+}
+
+impl Inner {
+    /// Attempts the worker holds and the Store does not know as its own. One that was declared lost may
+    /// still win, and so may the result of an earlier session.
+    async fn strangers(&self, hello: &Hello, reconciled: &Reconciled) -> Result<Vec<InventoryItem>, StoreError> {
+        let stranger = |item: &&InventoryItem| !reconciled.held.contains_key(&item.token);
+        let strangers: Vec<InventoryItem> = hello.inventory.iter().filter(stranger).cloned().collect();
+        if strangers.is_empty() {
+            return Ok(strangers);
+        }
+        let ids: Vec<_> = strangers.iter().map(|item| item.job_id.clone()).collect();
+        let jobs = self.ports.store.load(&ids).await?;
+        let may_win = |job: &Option<Job>, token: &AttemptToken| {
+            let Some(life) = job.as_ref().map(|job| &job.life) else { return false };
+            // Held under an earlier session of the same worker, whose journal outlived it.
+            let held = life.state.is_held() && life.attempt.token == *token;
+            held || life.lost.as_ref().is_some_and(|lost| lost.token == *token)
+        };
+        Ok(strangers.into_iter().zip(jobs).filter(|(item, job)| !may_win(job, &item.token)).map(|(item, _)| item).collect())
+    }
+
+    /// Declares attempts of a session lost, from the platform's budget. One that turns out to be over frees its place.
+    pub(crate) async fn lose(&self, id: &SessionId, jobs: Vec<Arc<Job>>, evidence: &Evidence) -> Result<(), StoreError> {
+        let lost = |job: &Arc<Job>| {
+            let token = job.life.attempt.token.clone();
+            (job.clone(), Input::Lost { token, reason: Reason::AgentLost, evidence: evidence.clone() })
+        };
+        let driven = self.drive(jobs.iter().map(lost).collect()).await?;
+        for (job, outcome) in jobs.iter().zip(&driven) {
+            match outcome {
+                Ok(_) => self.metrics.reaped(Reason::AgentLost, 1),
+                Err(Undriven::Illegal(_)) => self.free(id, &job.life.attempt.token),
+                Err(Undriven::Contended) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the place of an attempt that is over, however that came.
+    pub(crate) fn free(&self, session: &SessionId, token: &AttemptToken) {
+        if self.edge.settle(session, token) {
+            self.wake.dispatch.notify_one();
+        }
+    }
+}

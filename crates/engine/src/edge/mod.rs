@@ -1,0 +1,13 @@
+//! The edge: holds worker sessions, claims for their free places, takes their reports.
+
+mod attach;
+mod dispatch;
+mod protocol;
+mod report;
+mod sessions;
+
+pub use attach::Attachment;
+pub use protocol::{
+    Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
+};
+pub(crate) use sessions::{Edge, SessionView};

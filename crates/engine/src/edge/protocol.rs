@@ -1,0 +1,108 @@
+//! What an edge and a worker say to each other, free of any wire format.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, JobId, SessionId};
+use lockgate_core::job::{Job, Outcome};
+use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
+
+/// First words of a stream.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    pub session: SessionId,
+    pub profile: WorkerProfile,
+    pub inventory: Vec<InventoryItem>,
+    pub highest_assignment: u64,
+}
+
+/// An attempt the worker holds: waiting for a place, running, or ended with a result not yet acknowledged.
+#[derive(Clone, Debug)]
+pub struct InventoryItem {
+    pub job_id: JobId,
+    pub token: AttemptToken,
+    pub started: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Welcome {
+    pub epoch: u64,
+    pub beat_every: Duration,
+    pub lost_after: Duration,
+}
+
+/// One message of a worker; every part may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct FromWorker {
+    pub beat: Option<Beat>,
+    pub starts: Vec<(JobId, AttemptToken)>,
+    pub results: Vec<ResultReport>,
+    pub progress: Vec<(AttemptToken, Progress)>,
+    pub logs: Vec<LogReport>,
+    pub draining: bool,
+}
+
+impl FromWorker {
+    /// Adds what the same worker said next. The later beat says everything that the earlier one did.
+    pub fn absorb(&mut self, later: Self) {
+        self.beat = later.beat.or_else(|| self.beat.take());
+        self.starts.extend(later.starts);
+        self.results.extend(later.results);
+        self.progress.extend(later.progress);
+        self.logs.extend(later.logs);
+        self.draining |= later.draining;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Beat {
+    pub number: u64,
+    pub highest_assignment: u64,
+    pub inventory: Vec<InventoryItem>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ResultReport {
+    pub job_id: JobId,
+    pub token: AttemptToken,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub struct LogReport {
+    pub token: AttemptToken,
+    pub at: Timestamp,
+    pub line: Arc<str>,
+}
+
+/// How far an attempt has come, in the handler's words. Kept in memory only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub percent: u32,
+    pub message: Arc<str>,
+    pub at: Timestamp,
+}
+
+/// What an edge tells a worker. Senders may merge neighbours into one message.
+#[derive(Clone, Debug)]
+pub enum ToWorker {
+    Assign(Vec<Assignment>),
+    Stop { job_id: JobId, token: AttemptToken, reason: Arc<str> },
+    Acks(Vec<(AttemptToken, Acknowledged)>),
+    BeatAck(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    Stored,
+    /// The attempt no longer counted.
+    Superseded,
+}
+
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    pub number: u64,
+    pub job: Arc<Job>,
+    pub timeout: Duration,
+}

@@ -1,0 +1,190 @@
+//! What workers report: starts, results, progress, logs, beats.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lockgate_core::ids::{AttemptToken, SessionId};
+use lockgate_core::job::{Evidence, Input, Job, Report};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{Bell, LogLine, StoreError};
+use tokio::time::Instant;
+
+use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
+use crate::Inner;
+use crate::commit::Undriven;
+
+impl Inner {
+    pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
+        if self.edge.with(session, epoch, |s| s.draining |= message.draining).is_none() {
+            return;
+        }
+        self.hear(session, epoch);
+        let now = self.ports.clock.now();
+        for (_, token) in &message.starts {
+            self.edge.note_start(session, token, now);
+        }
+        // Named while their attempts are known, kept after the results: log lines must not hold up an end.
+        let lines = self.log_lines(session, epoch, message.logs);
+        if !message.progress.is_empty() {
+            self.note_progress(session, epoch, message.progress).await;
+        }
+        if !message.results.is_empty() {
+            self.take_results(session, epoch, message.results).await;
+        }
+        if let Some(beat) = message.beat {
+            self.take_beat(session, epoch, beat).await;
+        }
+        self.keep_logs(session, lines).await;
+        self.hear(session, epoch);
+    }
+
+    /// The worker spoke. Said again after a long wait for the Store, in which its next words could not be heard.
+    fn hear(&self, session: &SessionId, epoch: u64) {
+        let now = self.ports.clock.now();
+        self.edge.with(session, epoch, |s| {
+            s.heard_at = Instant::now();
+            s.heard_wall = now;
+        });
+    }
+
+    pub(super) fn note_started(&self, session: &SessionId, inventory: &[InventoryItem]) {
+        let now = self.ports.clock.now();
+        for item in inventory.iter().filter(|item| item.started) {
+            self.edge.note_start(session, &item.token, now);
+        }
+    }
+
+    /// Results are acknowledged only after their commit. While the Store is away they are kept in hand and tried again.
+    async fn take_results(&self, session: &SessionId, epoch: u64, results: Vec<ResultReport>) {
+        loop {
+            match self.commit_results(session, epoch, &results).await {
+                Ok(acks) => {
+                    self.send(session, epoch, ToWorker::Acks(acks));
+                    return;
+                }
+                Err(error) => {
+                    self.health.store_answered(false);
+                    tracing::warn!(session = %session, %error, results = results.len(), "results could not be stored yet");
+                    tokio::time::sleep(self.settings.start_flush).await;
+                }
+            }
+            self.hear(session, epoch);
+            // A session that attached anew resends what was not acknowledged.
+            if self.edge.with(session, epoch, |_| ()).is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn commit_results(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        results: &[ResultReport],
+    ) -> Result<Vec<(AttemptToken, Acknowledged)>, StoreError> {
+        let known = self.known(session, epoch, results).await?;
+        let mut inputs = Vec::with_capacity(results.len());
+        for (result, known) in results.iter().zip(&known) {
+            if let Some((job, started_at)) = known {
+                let report =
+                    Report { token: result.token.clone(), started_at: *started_at, outcome: result.outcome.clone() };
+                inputs.push((job.clone(), Input::Reported(report)));
+            }
+        }
+        let mut driven = self.drive(inputs).await?.into_iter();
+        let mut acks = Vec::with_capacity(results.len());
+        for (result, known) in results.iter().zip(known) {
+            let acknowledged = match known.and_then(|_| driven.next()) {
+                Some(Ok(_)) => Acknowledged::Stored,
+                Some(Err(Undriven::Illegal(_))) | None => Acknowledged::Superseded,
+                // Not decided yet: the worker sends it again.
+                Some(Err(Undriven::Contended)) => continue,
+            };
+            self.free(session, &result.token);
+            acks.push((result.token.clone(), acknowledged));
+        }
+        Ok(acks)
+    }
+
+    /// The jobs of these results: from memory, and from the Store where memory does not have them.
+    async fn known(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        results: &[ResultReport],
+    ) -> Result<Vec<Option<(Arc<Job>, Option<Timestamp>)>>, StoreError> {
+        let mut known = self
+            .edge
+            .with(session, epoch, |s| {
+                let held = |r: &ResultReport| s.held.get(&r.token).map(|held| (held.job.clone(), held.started));
+                results.iter().map(held).collect::<Vec<_>>()
+            })
+            .unwrap_or_else(|| vec![None; results.len()]);
+        let missing: Vec<usize> = (0..results.len()).filter(|i| known[*i].is_none()).collect();
+        if !missing.is_empty() {
+            let ids: Vec<_> = missing.iter().map(|i| results[*i].job_id.clone()).collect();
+            for (i, job) in missing.into_iter().zip(self.ports.store.load(&ids).await?) {
+                known[i] = job.map(|job| (Arc::new(job), None));
+            }
+        }
+        Ok(known)
+    }
+
+    async fn take_beat(&self, session: &SessionId, epoch: u64, beat: Beat) {
+        self.note_started(session, &beat.inventory);
+        let inventory: BTreeSet<AttemptToken> = beat.inventory.into_iter().map(|item| item.token).collect();
+        let lost = self.edge.with(session, epoch, |s| {
+            let gone = |job: &Arc<Job>| {
+                let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
+                number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
+            };
+            s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>()
+        });
+        let evidence = Evidence::Attached { session: session.clone(), epoch };
+        // A failure is retried by the next beat, which says the same.
+        if let Err(error) = self.lose(session, lost.unwrap_or_default(), &evidence).await {
+            tracing::warn!(session = %session, %error, "attempts missing from the inventory could not be requeued yet");
+        }
+        self.send(session, epoch, ToWorker::BeatAck(beat.number));
+    }
+
+    async fn note_progress(&self, session: &SessionId, epoch: u64, reports: Vec<(AttemptToken, Progress)>) {
+        let bells = self.edge.with(session, epoch, |s| {
+            let mut bells = Vec::new();
+            for (token, progress) in reports {
+                if let Some(held) = s.held.get_mut(&token) {
+                    held.progress = Some(progress);
+                    bells.push(Bell::Job(held.job.request.job_id.clone()));
+                }
+            }
+            bells
+        });
+        self.ports.bus.ring(bells.unwrap_or_default()).await;
+    }
+
+    fn log_lines(&self, session: &SessionId, epoch: u64, reports: Vec<LogReport>) -> Vec<LogLine> {
+        let lines = self.edge.with(session, epoch, |s| {
+            let line = |report: LogReport| {
+                let job = &s.held.get(&report.token)?.job;
+                let job_id = job.request.job_id.clone();
+                Some(LogLine { job_id, attempt: job.life.attempt.no, at: report.at, line: report.line })
+            };
+            reports.into_iter().filter_map(line).collect::<Vec<_>>()
+        });
+        lines.unwrap_or_default()
+    }
+
+    async fn keep_logs(&self, session: &SessionId, lines: Vec<LogLine>) {
+        if lines.is_empty() {
+            return;
+        }
+        // Log lines are a convenience: losing some while the Store is away must not hold up results.
+        if let Err(error) = self.ports.store.append_logs(lines).await {
+            tracing::warn!(session = %session, %error, "log lines were lost");
+        }
+    }
+
+    fn send(&self, session: &SessionId, epoch: u64, message: ToWorker) {
+        self.edge.with(session, epoch, |s| s.outbound.as_ref().map(|outbound| outbound.send(message)));
+    }
+}

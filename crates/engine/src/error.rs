@@ -1,0 +1,64 @@
+//! What a caller of the service can be told.
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::Illegal;
+use lockgate_core::request::FieldError;
+use lockgate_ports::StoreError;
+
+/// Errors by what the caller can do. `code` is stable and part of the API.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The request itself is wrong. Every bad field is named.
+    #[error("{}", join(.0))]
+    Invalid(Vec<FieldError>),
+    #[error("there is no job {0:?}")]
+    NotFound(JobId),
+    /// The same idempotency key or job id was used for something else.
+    #[error("{what} already belongs to job {first:?}, which asked for something else")]
+    KeyTaken { what: &'static str, first: String },
+    /// The job is not in a state that allows this.
+    #[error("{0}")]
+    State(Illegal),
+    /// No room. Later, or after somebody made room.
+    #[error("{0}")]
+    Exhausted(String),
+    /// Nothing was done. Try again.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A defect or damage on our side.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl ApiError {
+    pub fn invalid(field: &str, message: impl std::fmt::Display) -> Self {
+        Self::Invalid(vec![FieldError::new(field, message)])
+    }
+
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid_argument",
+            Self::NotFound(_) => "not_found",
+            Self::KeyTaken { .. } => "idempotency_conflict",
+            Self::State(Illegal::Terminal(_)) => "already_ended",
+            Self::State(_) => "wrong_state",
+            Self::Exhausted(_) => "exhausted",
+            Self::Unavailable(_) => "unavailable",
+            Self::Internal(_) => "internal",
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full(_) => Self::Exhausted(error.to_string()),
+            StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) => Self::Unavailable(error.to_string()),
+            StoreError::Corrupt(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+fn join(errors: &[FieldError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

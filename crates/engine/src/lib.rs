@@ -1,0 +1,122 @@
+//! The loops around the decisions: load → decide → commit → act.
+//!
+//! [`Engine`] is a cheap handle. Gateways call its service methods; [`Engine::run`] drives everything that happens by
+//! itself. The engine is deterministic on a paused, single-threaded runtime: no iteration over unordered maps, biased
+//! selects, ids and jitter only through the Entropy port.
+
+mod commit;
+mod edge;
+mod error;
+mod loops;
+mod metrics;
+mod service;
+mod settings;
+
+use std::sync::Arc;
+
+use lockgate_core::ids::EdgeId;
+use lockgate_core::job::Env;
+use lockgate_core::verdict::Judgement;
+use lockgate_ports::{Bus, Clock, Entropy, Kernel, Lanes, Mint, Store};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+pub use edge::{
+    Acknowledged, Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
+    ToWorker, Welcome,
+};
+pub use error::ApiError;
+pub use metrics::Metrics;
+pub use service::{
+    Considered, JobView, LaneView, Queues, ReplayRequest, Replayed, Submitted, Watch, WatchItem, Why, WorkerStatus,
+    WorkerView,
+};
+pub use settings::Settings;
+
+/// What the engine stands on.
+#[derive(Clone)]
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub lanes: Arc<dyn Lanes>,
+    pub bus: Arc<dyn Bus>,
+    pub kernel: Arc<dyn Kernel>,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The running scheduler. Clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) ports: Ports,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) edge: edge::Edge,
+    pub(crate) wake: Wakeups,
+    pub(crate) health: loops::Health,
+}
+
+/// Reasons for a loop to run before its next tick.
+#[derive(Default)]
+pub(crate) struct Wakeups {
+    /// A place became free or work arrived.
+    pub(crate) dispatch: Notify,
+    /// A window may be running low.
+    pub(crate) feed: Notify,
+}
+
+impl Engine {
+    pub fn new(ports: Ports, settings: Settings, metrics: Metrics) -> Self {
+        let edge = EdgeId::from(ports.entropy.uuid(ports.clock.now()));
+        let inner = Inner {
+            edge: edge::Edge::new(edge),
+            wake: Wakeups::default(),
+            health: loops::Health::default(),
+            ports,
+            settings,
+            metrics,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Recovers what an earlier life left, then runs every loop until `stop` turns true.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        let Ok(recovered) = loops::recover(&self.inner, &mut stop).await else { return };
+        let mut running = JoinSet::new();
+        loops::spawn(&self.inner, &mut running, recovered, &stop);
+        let stopping = stop.clone();
+        while let Some(ended) = running.join_next().await {
+            // Half an engine would accept jobs that never run: better none, and a process that says so.
+            if ended.is_err() || !*stopping.borrow() {
+                tracing::error!(?ended, "a loop of the engine ended by itself; the engine stops");
+                break;
+            }
+        }
+        running.shutdown().await;
+        loops::hand_over(&self.inner).await;
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+}
+
+impl Inner {
+    /// Fresh inputs of one decision.
+    pub(crate) fn env(&self, judgement: Judgement) -> Env<'_> {
+        Env {
+            now: self.ports.clock.now(),
+            token: self.ports.entropy.attempt_token(),
+            jitter: self.ports.entropy.jitter(),
+            limits: &self.settings.limits,
+            judgement,
+        }
+    }
+}

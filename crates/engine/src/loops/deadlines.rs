@@ -1,0 +1,33 @@
+//! Ends jobs whose deadline has passed, whatever they wait for.
+
+use std::sync::Arc;
+
+use lockgate_core::job::Input;
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+
+use super::tick;
+use crate::Inner;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, inner.settings.expire_every).await {
+        if let Err(error) = inner.deadlines_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "deadlines could not be enforced; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn deadlines_once(&self) -> Result<(), StoreError> {
+        loop {
+            let jobs = self.ports.store.expired(self.settings.batch_max).await?;
+            let full = jobs.len() == self.settings.batch_max;
+            let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Woken)).collect()).await?;
+            // A page nobody could end would come again at once: leave it to the next tick.
+            if !full || driven.iter().all(Result::is_err) {
+                return Ok(());
+            }
+        }
+    }
+}

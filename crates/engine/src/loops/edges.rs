@@ -1,0 +1,67 @@
+//! Renews this edge's lease, and closes edges of processes that are gone.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::EdgeId;
+use lockgate_ports::{Mint, StoreError};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::tick;
+use crate::Inner;
+
+/// The leader that closes edges. The name is a row in the Store's leases.
+pub(super) const CLOSER: &str = "lockgate:edge:closer";
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, inner.settings.edge_renew).await {
+        if let Err(error) = inner.edges_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "the edge lease could not be renewed; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
+        let edge = self.edge.id();
+        if !self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await? {
+            self.start_over().await?;
+        }
+        let ttl = self.settings.edge_renew * 2;
+        if self.ports.store.acquire(CLOSER, edge.as_str(), ttl).await?.is_some() {
+            self.close_dead_edges().await?;
+        }
+        Ok(())
+    }
+
+    /// Somebody closed this edge while it was away. Its sessions are lost already: they attach anew to a new edge.
+    async fn start_over(&self) -> Result<(), StoreError> {
+        let edge = EdgeId::from(self.ports.entropy.uuid(self.ports.clock.now()));
+        tracing::warn!(edge = %edge, "this edge was closed while it was away; workers attach anew");
+        self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await?;
+        self.edge.reset(edge);
+        Ok(())
+    }
+
+    /// Do no harm: an edge is closed only on time in which our own Store calls all succeeded.
+    async fn close_dead_edges(&self) -> Result<(), StoreError> {
+        // Workers of a process that died need this long to find another one.
+        let patience = self.settings.edge_grace.max(self.settings.lost_after);
+        let heard = Instant::now().checked_sub(patience);
+        if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
+            return Ok(());
+        }
+        self.ports.store.close_edges(self.settings.edge_grace).await?;
+        for row in self.ports.store.open_sessions().await? {
+            if row.edge_closed {
+                tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
+                self.close_and_lose(&row.session, row.epoch).await?;
+            }
+        }
+        for row in self.ports.store.closed_holding().await? {
+            self.lose_all(&row.session, row.epoch).await?;
+        }
+        Ok(())
+    }
+}

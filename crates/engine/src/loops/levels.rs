@@ -1,0 +1,37 @@
+//! Sets the gauges.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+
+use super::tick;
+use crate::Inner;
+use crate::metrics::Levels;
+
+const EVERY: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, EVERY).await {
+        if let Err(error) = inner.levels_once().await {
+            tracing::warn!(%error, "gauges could not be read; they keep their last value");
+        }
+    }
+}
+
+impl Inner {
+    async fn levels_once(&self) -> Result<(), StoreError> {
+        let totals = self.ports.store.totals().await?;
+        let held = self.edge.held();
+        let mut levels = Levels { dead: totals.dead_letters, held: held.iter().sum(), ..Levels::default() };
+        for depth in self.ports.lanes.depths(usize::MAX).await {
+            levels.queued[depth.lane.priority as usize] += depth.waiting;
+        }
+        for (p, live) in totals.live.into_iter().enumerate() {
+            levels.later[p] = live.saturating_sub(held[p] + levels.queued[p]);
+        }
+        self.metrics.set_levels(&levels);
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Looks over this edge's own sessions and attempts: silence, attempts past their time.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::SessionId;
+use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::tick;
+use crate::Inner;
+use crate::commit::Undriven;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut looked = Instant::now();
+    while tick(&mut stop, inner.settings.reap_every).await {
+        // A process that was stopped or starved heard nobody.
+        if looked.elapsed() > inner.settings.reap_every * 2 {
+            inner.edge.forgive();
+        }
+        looked = Instant::now();
+        if let Err(error) = inner.reap_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "sessions could not be looked over; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn reap_once(&self) -> Result<(), StoreError> {
+        self.reap_overdue().await?;
+        let Some(before) = Instant::now().checked_sub(self.settings.lost_after) else { return Ok(()) };
+        // Silence counts only while we could have heard them: a worker waits for its results to be stored.
+        if !self.health.store_fine_since(before) {
+            return Ok(());
+        }
+        for (session, epoch) in self.edge.silent(before) {
+            tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
+            self.close_and_lose(&session, epoch).await?;
+        }
+        Ok(())
+    }
+
+    /// The worker enforces timeouts first; this catches workers that do not.
+    async fn reap_overdue(&self) -> Result<(), StoreError> {
+        let now = self.ports.clock.now();
+        let overdue = self.edge.overdue(now - self.settings.timeout_grace);
+        let driven = self.drive(overdue.iter().map(|job| (job.clone(), Input::Woken)).collect()).await?;
+        for (held, outcome) in overdue.iter().zip(driven) {
+            match outcome {
+                Ok(job) => {
+                    let reason = job.life.last_error.as_ref().map_or(Reason::ExecutionTimeout, |failure| failure.reason);
+                    self.metrics.reaped(reason, 1);
+                }
+                Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.free_held(held),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn free_held(&self, job: &Job) {
+        if let Some(binding) = &job.life.attempt.binding {
+            self.free(&binding.session, &job.life.attempt.token);
+        }
+    }
+
+    /// Closes the session in the Store if nobody attached it anew, then requeues what it held.
+    pub(crate) async fn close_and_lose(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
+        let closed = self.ports.store.close_session(session, epoch).await?;
+        self.edge.remove(session, epoch);
+        if closed {
+            self.lose_all(session, epoch).await?;
+        }
+        Ok(())
+    }
+
+    /// Requeues whatever a closed session still holds.
+    pub(crate) async fn lose_all(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
+        let held = self.ports.store.held(session).await?;
+        let evidence = Evidence::Closed { session: session.clone(), epoch };
+        self.lose(session, held.into_iter().map(Arc::new).collect(), &evidence).await
+    }
+}

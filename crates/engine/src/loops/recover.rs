@@ -1,0 +1,50 @@
+//! Before the first claim: a lease for this edge, the end of what surely died, lanes rebuilt from the Store.
+
+use std::sync::Arc;
+
+use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+
+use super::{edges, tick};
+use crate::Inner;
+
+/// The engine was told to stop before it could start.
+pub(crate) struct Stopped;
+
+/// The time before which everything due is in the rebuilt lanes.
+pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>) -> Result<Timestamp, Stopped> {
+    loop {
+        let began = inner.ports.clock.now();
+        match inner.recover_once().await {
+            Ok(()) => return Ok(began),
+            Err(error) => tracing::error!(%error, "cannot start yet; trying again"),
+        }
+        if !tick(stop, inner.settings.idle_claim).await {
+            return Err(Stopped);
+        }
+    }
+}
+
+/// A graceful stop gives leadership away at once.
+pub(crate) async fn hand_over(inner: &Arc<Inner>) {
+    if let Err(error) = inner.ports.store.release(edges::CLOSER, inner.edge.id().as_str()).await {
+        tracing::warn!(%error, "leadership could not be handed over; it expires by itself");
+    }
+}
+
+impl Inner {
+    async fn recover_once(&self) -> Result<(), StoreError> {
+        self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await?;
+        if self.settings.exclusive_store {
+            for row in self.ports.store.open_sessions().await? {
+                if row.profile.in_process && row.edge != self.edge.id() {
+                    self.close_and_lose(&row.session, row.epoch).await?;
+                }
+            }
+        }
+        let lanes = self.ports.store.ready_lanes().await?;
+        self.ports.lanes.rebuild(lanes).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! The re-offer loop: how lost knowledge comes back.
+//!
+//! A row that no index knows is never claimed, so it sinks to the head of its lane. Comparing heads is therefore enough,
+//! and costs one short page per lane however long the backlog is. All lanes of the Store are compared more rarely.
+
+use std::sync::Arc;
+
+use lockgate_core::lane::LaneKey;
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::tick;
+use crate::Inner;
+
+/// Rows compared per lane and round.
+const HEAD: usize = 32;
+/// Lanes compared per round.
+const LANES: usize = 1_000;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut all_at = Instant::now() + inner.settings.reoffer_all_every;
+    while tick(&mut stop, inner.settings.reoffer_every).await {
+        let all = Instant::now() >= all_at;
+        if all {
+            all_at = Instant::now() + inner.settings.reoffer_all_every;
+        }
+        if let Err(error) = inner.reoffer_once(all).await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "lanes could not be compared; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn reoffer_once(&self, all: bool) -> Result<(), StoreError> {
+        let lanes: Vec<LaneKey> = if all {
+            self.ports.store.ready_lanes().await?.into_iter().map(|(lane, _)| lane).collect()
+        } else {
+            self.ports.lanes.depths(LANES).await.into_iter().map(|depth| depth.lane).collect()
+        };
+        for lane in lanes {
+            let head = self.ports.store.ready(&lane, None, HEAD).await?;
+            self.metrics.read_ready(head.len());
+            self.offer(head.into_iter().map(Arc::new).collect()).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Replay: dead jobs get a new life, one or many, at a bounded rate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{ActorId, JobId};
+use lockgate_core::job::{DeadLetter, Input, Job};
+use lockgate_core::request::Caller;
+use lockgate_ports::DeadLetterQuery;
+use tokio::time::Instant;
+
+use super::to_the_end;
+use crate::error::ApiError;
+use crate::{Engine, Inner};
+
+#[derive(Clone, Debug, Default)]
+pub struct ReplayRequest {
+    /// Which dead letters; the cursor and limit of the query are not used.
+    pub filter: DeadLetterQuery,
+    /// Only say what would be replayed.
+    pub dry_run: bool,
+    /// Jobs a second; none is as fast as possible.
+    pub rate: Option<u32>,
+    /// At most this many.
+    pub limit: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    pub matched: u64,
+    pub replayed: u64,
+    /// The first ids, so that a person can check.
+    pub job_ids: Vec<JobId>,
+}
+
+/// Most ids named in one answer.
+const IDS_MAX: usize = 1_000;
+/// Most jobs of one request when none is named: a request must end.
+const REPLAY_MAX: usize = 100_000;
+const PAGE: usize = 500;
+
+impl Engine {
+    pub async fn replay_one(&self, caller: &Caller, id: &JobId) -> Result<Job, ApiError> {
+        let job = self.inner.find(caller, id).await?;
+        let input = Input::Replay { actor: caller.actor.clone() };
+        let inner = self.inner.clone();
+        let driven = to_the_end(async move { inner.drive(vec![(job, input)]).await }).await?;
+        match driven?.pop() {
+            Some(driven) => Ok(Job::clone(&*driven?)),
+            None => Err(ApiError::NotFound(id.clone())),
+        }
+    }
+
+    pub async fn replay(&self, caller: &Caller, request: ReplayRequest) -> Result<Replayed, ApiError> {
+        let limit = request.limit.unwrap_or(REPLAY_MAX).min(REPLAY_MAX);
+        let page = request.rate.map_or(PAGE, |rate| (rate as usize).clamp(1, PAGE));
+        let mut done = Replayed::default();
+        let mut query = DeadLetterQuery { cursor: None, ..request.filter.clone() };
+        let began = Instant::now();
+        loop {
+            let left = limit.saturating_sub(usize::try_from(done.matched).unwrap_or(usize::MAX));
+            query.limit = page.min(left);
+            if query.limit == 0 {
+                return Ok(done);
+            }
+            let listing = self.inner.ports.store.dead_letters(query.clone()).await?;
+            done.matched += listing.items.len() as u64;
+            done.name(&listing.items);
+            if !request.dry_run {
+                let (inner, actor) = (self.inner.clone(), caller.actor.clone());
+                done.replayed += to_the_end(async move { inner.replay_page(&actor, listing.items).await }).await??;
+            }
+            query.cursor = listing.next;
+            if query.cursor.is_none() {
+                return Ok(done);
+            }
+            if let Some(rate) = request.rate.filter(|_| !request.dry_run) {
+                tokio::time::sleep_until(began + Duration::from_secs_f64(done.matched as f64 / f64::from(rate.max(1))))
+                    .await;
+            }
+        }
+    }
+}
+
+impl Replayed {
+    fn name(&mut self, letters: &[DeadLetter]) {
+        let room = IDS_MAX.saturating_sub(self.job_ids.len());
+        self.job_ids.extend(letters.iter().take(room).map(|letter| letter.job_id.clone()));
+    }
+}
+
+impl Inner {
+    /// How many got a new life. Others were faster with the rest.
+    async fn replay_page(&self, actor: &ActorId, letters: Vec<DeadLetter>) -> Result<u64, ApiError> {
+        let ids: Vec<JobId> = letters.into_iter().map(|letter| letter.job_id).collect();
+        let jobs = self.ports.store.load(&ids).await?;
+        let replay = |job: Job| (Arc::new(job), Input::Replay { actor: actor.clone() });
+        let driven = self.drive(jobs.into_iter().flatten().map(replay).collect()).await?;
+        Ok(driven.iter().filter(|outcome| outcome.is_ok()).count() as u64)
+    }
+}

@@ -1,0 +1,83 @@
+//! Submit: check, judge, commit, acknowledge.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{JobState, Transition, submit};
+use lockgate_core::limits::BATCH_JOBS_MAX;
+use lockgate_core::request::{Caller, JobRequest, NewJob, RequestHash};
+use lockgate_ports::{ChangeError, Mint, Taken};
+
+use super::to_the_end;
+use crate::error::ApiError;
+use crate::{Engine, Inner};
+
+/// An acknowledged job: it survives a crash from here on.
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    pub job_id: JobId,
+    pub state: JobState,
+    /// The id or key already had this very job.
+    pub existing: bool,
+}
+
+type Checked = Result<(Arc<JobRequest>, RequestHash), ApiError>;
+
+impl Engine {
+    /// Each job is accepted or refused alone; answers in the order sent. The outer error refuses the whole batch.
+    pub async fn submit(&self, caller: &Caller, jobs: Vec<NewJob>) -> Result<Vec<Result<Submitted, ApiError>>, ApiError> {
+        if jobs.is_empty() {
+            return Err(ApiError::invalid("jobs", "must not be empty"));
+        }
+        if jobs.len() > BATCH_JOBS_MAX {
+            return Err(ApiError::invalid("jobs", format_args!("must have at most {BATCH_JOBS_MAX} entries")));
+        }
+        let inner = &self.inner;
+        let now = inner.ports.clock.now();
+        let check = |job: NewJob| -> Checked {
+            let request = JobRequest::check(job, caller, || inner.ports.entropy.job_id(now)).map_err(ApiError::Invalid)?;
+            let hash = request.hash();
+            Ok((Arc::new(request), hash))
+        };
+        let checked: Vec<Checked> = jobs.into_iter().map(check).collect();
+        let transitions = inner.births(&checked).await;
+        let owned = inner.clone();
+        let committed = to_the_end(async move { owned.commit_new(transitions).await }).await?;
+        let mut committed = committed?.into_iter();
+        Ok(checked
+            .into_iter()
+            .map(|checked| {
+                let (request, hash) = checked?;
+                match committed.next() {
+                    Some(Ok(job)) => Ok(Submitted { job_id: request.job_id.clone(), state: job.state(), existing: false }),
+                    Some(Err(ChangeError::Taken(taken))) => same_or_conflict(&request, hash, &taken),
+                    // Only a commit of unknown outcome that turned out not to have happened.
+                    Some(Err(ChangeError::Conflict)) | None => {
+                        Err(ApiError::Unavailable("not stored; send it again".into()))
+                    }
+                }
+            })
+            .collect())
+    }
+}
+
+impl Inner {
+    async fn births(&self, checked: &[Checked]) -> Vec<Transition> {
+        let good: Vec<_> = checked.iter().flatten().collect();
+        let requests: Vec<_> = good.iter().map(|(request, _)| request.clone()).collect();
+        let judgements = self.judge(&requests).await;
+        let birth = |((request, hash), judgement): (&(Arc<JobRequest>, RequestHash), _)| {
+            submit(request.clone(), *hash, &self.env(judgement))
+        };
+        good.into_iter().zip(judgements).map(birth).collect()
+    }
+}
+
+/// The same key with the same request is the same job; with another request it is a mistake worth telling.
+fn same_or_conflict(request: &JobRequest, hash: RequestHash, taken: &Taken) -> Result<Submitted, ApiError> {
+    if taken.tenant == request.tenant && taken.hash == hash {
+        return Ok(Submitted { job_id: taken.job_id.clone(), state: taken.state, existing: true });
+    }
+    let what = if taken.by_key { "the idempotency key" } else { "the job id" };
+    Err(ApiError::KeyTaken { what, first: taken.job_id.to_string() })
+}

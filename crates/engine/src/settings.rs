@@ -1,0 +1,68 @@
+//! Times and sizes of the engine.
+
+use std::time::Duration;
+
+use lockgate_core::limits::Limits;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub limits: Limits,
+    /// Life of the edge's lease in the Store.
+    pub edge_ttl: Duration,
+    /// How often it is renewed.
+    pub edge_renew: Duration,
+    /// How long a lease must have been expired before another process closes the edge.
+    pub edge_grace: Duration,
+    /// How often workers are asked to send a beat.
+    pub beat_every: Duration,
+    /// Silence after which a worker's session is lost.
+    pub lost_after: Duration,
+    /// How often sessions and running attempts are looked over.
+    pub reap_every: Duration,
+    /// How much later than the worker the server enforces an attempt's timeout.
+    pub timeout_grace: Duration,
+    /// Longest wait until a due job is noticed.
+    pub due_every: Duration,
+    /// How often deadlines of waiting jobs are looked at.
+    pub expire_every: Duration,
+    /// Longest time until a start report is durable.
+    pub start_flush: Duration,
+    /// How often lane heads are compared with the Store.
+    pub reoffer_every: Duration,
+    /// How often all lanes are.
+    pub reoffer_all_every: Duration,
+    /// An idle edge claims this often even if no bell rings.
+    pub idle_claim: Duration,
+    /// How long ended jobs are kept.
+    pub retention: Duration,
+    pub prune_every: Duration,
+    /// Most jobs in one claim, one commit, one page.
+    pub batch_max: usize,
+    /// The Store has no other user: an in-process worker of an earlier edge is surely dead.
+    pub exclusive_store: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            edge_ttl: Duration::from_secs(6),
+            edge_renew: Duration::from_secs(2),
+            edge_grace: Duration::from_secs(4),
+            beat_every: Duration::from_secs(3),
+            lost_after: Duration::from_secs(10),
+            reap_every: Duration::from_secs(2),
+            timeout_grace: Duration::from_secs(1),
+            due_every: Duration::from_millis(500),
+            expire_every: Duration::from_secs(1),
+            start_flush: Duration::from_millis(100),
+            reoffer_every: Duration::from_secs(5),
+            reoffer_all_every: Duration::from_secs(120),
+            idle_claim: Duration::from_secs(1),
+            retention: Duration::from_secs(7 * 24 * 3600),
+            prune_every: Duration::from_secs(60),
+            batch_max: 1_000,
+            exclusive_store: true,
+        }
+    }
+}

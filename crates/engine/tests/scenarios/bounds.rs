@@ -1,0 +1,100 @@
+//! How late things may be, with the default settings.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::job::{JobState, Outcome, Reason};
+use lockgate_core::request::{Json, NewJob};
+use lockgate_engine::{Acknowledged, ToWorker};
+use tokio::time::Instant;
+
+use super::stage::{Hand, Stage, caller, job};
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_starts_at_most_half_a_second_late() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    stage.submit(job("t")).await;
+    let first = worker.take().await;
+    let asked = Duration::from_secs(3);
+    let failed = Instant::now();
+    worker.report(&first, Outcome::FailedRetryable { error: "no".into(), retry_after: Some(asked) }).await;
+    worker.take().await;
+    let waited = failed.elapsed();
+    assert!(waited >= asked && waited <= asked + Duration::from_millis(550), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_workers_job_runs_elsewhere_within_twelve_seconds() {
+    let stage = Stage::new();
+    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], 1).await;
+    let id = stage.submit(job("t")).await;
+    doomed.take().await;
+    let silent_since = Instant::now();
+    let mut heir = Hand::attach(&stage.engine, "heir", &["t"], 1).await;
+    let mut beats = tokio::time::interval(Duration::from_secs(3));
+    let moved = loop {
+        beats.tick().await;
+        heir.beat().await;
+        let job = stage.job(&id).await;
+        if job.life.attempt.binding.as_ref().is_some_and(|binding| binding.worker.as_str() == "heir") {
+            break job;
+        }
+        assert!(silent_since.elapsed() < Duration::from_secs(60), "{job:?}");
+    };
+    let dispatched = moved.life.attempt.binding.expect("held").dispatched_at;
+    let waited = dispatched.since(moved.life.submitted_at);
+    assert!(waited <= Duration::from_millis(12_600), "{waited:?}");
+    assert_eq!(moved.life.last_error.expect("a reason").reason, Reason::AgentLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_of_a_running_job_ends_it_and_tells_the_worker() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = stage.submit(NewJob { deadline_ms: Some(4_000), ..job("t") }).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    let ToWorker::Stop { token, .. } = worker.next().await else { panic!("a stop") };
+    assert_eq!(token, assignment.job.life.attempt.token);
+    let ended = stage.job(&id).await;
+    assert_eq!(ended.state(), JobState::Timeout);
+    assert_eq!(worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await, Acknowledged::Superseded);
+    assert_eq!(stage.job(&id).await, ended, "a late result changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_works_through_a_long_outage_keeps_its_job() {
+    for downtime in [1, 30, 90, 700].map(Duration::from_secs) {
+        let stage = Stage::new();
+        let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+        let id = stage.submit(NewJob { timeout_ms: Some(3_600_000), ..job("t") }).await;
+        let assignment = worker.take().await;
+        let held = BTreeMap::from([(assignment.job.life.attempt.token.clone(), id.clone())]);
+        drop(worker);
+
+        let stage = stage.crash(downtime).await;
+        // The worker's backoff is at most five seconds.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let mut worker = Hand::attach_with(&stage.engine, "w", &["t"], 1, held, assignment.number).await;
+        let outcome = Outcome::Succeeded { result: Json::null() };
+        assert_eq!(worker.report(&assignment, outcome).await, Acknowledged::Stored, "{downtime:?}");
+        let ended = stage.job(&id).await;
+        assert_eq!((ended.state(), ended.life.attempt.no), (JobState::Succeeded, 1), "{downtime:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_caller_goes_away_still_reaches_the_worker() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = stage.submit(job("t")).await;
+    worker.take().await;
+    let caller = caller();
+    let cancel = stage.engine.cancel(&caller, &id, Some(Arc::from("enough")));
+    // Polled until it waits for the commit, then dropped.
+    assert!(tokio::time::timeout(Duration::ZERO, cancel).await.is_err() || stage.job(&id).await.state().is_terminal());
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    assert_eq!(stage.job(&id).await.state(), JobState::Cancelled);
+}

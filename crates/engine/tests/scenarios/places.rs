@@ -1,0 +1,68 @@
+//! Places on workers: nobody's idleness blocks another, and every end frees one.
+
+use lockgate_core::job::{JobState, Outcome};
+use lockgate_core::request::Json;
+use lockgate_engine::{Acknowledged, Settings};
+
+use super::stage::{Hand, Stage, caller, job};
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_wide_worker_does_not_keep_another_from_its_work() {
+    let stage = Stage::with(Settings { batch_max: 4, ..Settings::default() });
+    // Sessions are served in the order of their ids: the wide one first.
+    let _wide = Hand::attach(&stage.engine, "a-wide", &["other"], 100).await;
+    let mut narrow = Hand::attach(&stage.engine, "b-narrow", &["billing"], 1).await;
+    stage.submit(job("other.unserved")).await;
+    let id = stage.submit(job("billing")).await;
+    assert_eq!(narrow.take().await.job.request.job_id, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_frees_its_place_at_once() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let first = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let second = stage.submit(job("t")).await;
+    assert_eq!(stage.engine.cancel(&caller(), &first, None).await.expect("cancelled"), JobState::Cancelled);
+    worker.next().await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+    assert_eq!(worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await, Acknowledged::Superseded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_sent_twice_frees_one_place_and_is_answered_twice() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let outcome = Outcome::Succeeded { result: Json::null() };
+    assert_eq!(worker.report(&assignment, outcome.clone()).await, Acknowledged::Stored);
+    assert_eq!(worker.report(&assignment, outcome).await, Acknowledged::Superseded);
+    assert_eq!(stage.engine.workers()[0].busy, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_another_pool_is_refused_until_pools_exist() {
+    let stage = Stage::new();
+    let code = async |pool| stage.engine.attach(hello_for(pool)).await.map(|_| ()).map_err(|error| error.code());
+    assert_eq!(code("gpu").await, Err("invalid_argument"));
+    assert_eq!(code("default").await, Ok(()));
+}
+
+fn hello_for(pool: &str) -> lockgate_engine::Hello {
+    lockgate_engine::Hello {
+        session: "s".into(),
+        profile: lockgate_core::worker::WorkerProfile {
+            worker: "w".into(),
+            pool: pool.into(),
+            topics: vec!["t".into()],
+            capabilities: Default::default(),
+            labels: Default::default(),
+            slots: 1,
+            in_process: false,
+        },
+        inventory: Vec::new(),
+        highest_assignment: 0,
+    }
+}

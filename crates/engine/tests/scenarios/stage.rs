@@ -1,0 +1,211 @@
+//! One engine, a disk that outlives it, and workers that do as they are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, JobId};
+use lockgate_core::job::{Job, Outcome};
+use lockgate_core::request::{Caller, NewJob};
+use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
+use lockgate_engine::{
+    Acknowledged, Assignment, Attachment, Beat, Engine, FromWorker, Hello, InventoryItem, Metrics, Ports, ResultReport,
+    Settings, ToWorker,
+};
+use lockgate_ports::memory::{BuiltinKernel, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::{Clock, Jobs};
+use prometheus_client::registry::Registry;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// Longer than anything here may take, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct PausedClock(Instant);
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_767_225_600_000) + self.0.elapsed()
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) engine: Engine,
+    pub(crate) store: MemoryStore,
+    pub(crate) registry: Registry,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<SeededEntropy>,
+    stop: watch::Sender<bool>,
+    running: JoinHandle<()>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(Instant::now()));
+        Self::on(MemoryStore::new(clock.clone()), clock, Arc::new(SeededEntropy::new(7)), settings)
+    }
+
+    fn on(store: MemoryStore, clock: Arc<dyn Clock>, entropy: Arc<SeededEntropy>, settings: Settings) -> Self {
+        let mut registry = Registry::default();
+        let ports = Ports {
+            store: Arc::new(store.clone()),
+            lanes: Arc::new(MemoryLanes::default()),
+            bus: Arc::new(MemoryBus::default()),
+            kernel: Arc::new(BuiltinKernel::default()),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        };
+        let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
+        let (stop, stopping) = watch::channel(false);
+        let running = engine.clone();
+        let running = tokio::spawn(async move { running.run(stopping).await });
+        Self { engine, store, registry, clock, entropy, stop, running }
+    }
+
+    /// The process dies; after `downtime` a new one starts on the same disk.
+    pub(crate) async fn crash(self, downtime: Duration) -> Self {
+        self.running.abort();
+        drop(self.stop);
+        wait_out(downtime).await;
+        Self::on(self.store, self.clock, self.entropy, Settings::default())
+    }
+
+    pub(crate) async fn submit(&self, job: NewJob) -> JobId {
+        let mut answers = self.engine.submit(&caller(), vec![job]).await.expect("taken");
+        answers.pop().expect("one answer").expect("accepted").job_id
+    }
+
+    pub(crate) async fn job(&self, id: &JobId) -> Job {
+        self.store.load(std::slice::from_ref(id)).await.expect("read").pop().flatten().expect("there")
+    }
+
+    /// Waits until the job is as wanted.
+    pub(crate) async fn until(&self, id: &JobId, wanted: impl Fn(&Job) -> bool) -> Job {
+        let deadline = Instant::now() + PATIENCE;
+        let mut tick = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            let job = self.job(id).await;
+            if wanted(&job) {
+                return job;
+            }
+            assert!(Instant::now() < deadline, "it did not happen: {job:?}");
+            tick.tick().await;
+        }
+    }
+}
+
+/// In virtual time this takes no time.
+async fn wait_out(downtime: Duration) {
+    tokio::time::sleep(downtime).await;
+}
+
+pub(crate) fn caller() -> Caller {
+    Caller { tenant: "default".into(), actor: "tester".into() }
+}
+
+pub(crate) fn job(topic: &str) -> NewJob {
+    NewJob { topic: topic.to_owned(), ..NewJob::default() }
+}
+
+/// A worker that does only what the test says, and beats when asked to.
+pub(crate) struct Hand {
+    pub(crate) attachment: Attachment,
+    inbound: UnboundedReceiver<ToWorker>,
+    held: BTreeMap<AttemptToken, JobId>,
+    highest: u64,
+    beats: u64,
+}
+
+impl Hand {
+    pub(crate) async fn attach(engine: &Engine, session: &str, topics: &[&str], slots: u32) -> Self {
+        Self::attach_with(engine, session, topics, slots, BTreeMap::new(), 0).await
+    }
+
+    pub(crate) async fn attach_with(
+        engine: &Engine,
+        session: &str,
+        topics: &[&str],
+        slots: u32,
+        held: BTreeMap<AttemptToken, JobId>,
+        highest: u64,
+    ) -> Self {
+        let profile = WorkerProfile {
+            worker: session.into(),
+            pool: "default".into(),
+            topics: topics.iter().map(|topic| Arc::from(*topic)).collect(),
+            capabilities: BTreeSet::new(),
+            labels: BTreeMap::new(),
+            slots,
+            in_process: false,
+        };
+        let inventory = inventory(&held);
+        let hello = Hello { session: session.into(), profile, inventory, highest_assignment: highest };
+        let (attachment, _, inbound) = engine.attach(hello).await.expect("attached");
+        Self { attachment, inbound, held, highest, beats: 0 }
+    }
+
+    /// The next message other than answers to beats.
+    pub(crate) async fn next(&mut self) -> ToWorker {
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.inbound.recv()).await.expect("in time").expect("attached");
+            if !matches!(message, ToWorker::BeatAck(_)) {
+                return message;
+            }
+        }
+    }
+
+    /// The next assignment.
+    pub(crate) async fn take(&mut self) -> Assignment {
+        match self.next().await {
+            ToWorker::Assign(mut assignments) => {
+                let assignment = assignments.pop().expect("one");
+                assert!(assignments.is_empty(), "one at a time");
+                self.highest = self.highest.max(assignment.number);
+                let attempt = &assignment.job.life.attempt;
+                self.held.insert(attempt.token.clone(), assignment.job.request.job_id.clone());
+                assignment
+            }
+            other => panic!("no assignment: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn start(&self, assignment: &Assignment) {
+        let start = (assignment.job.request.job_id.clone(), assignment.job.life.attempt.token.clone());
+        self.attachment.receive(FromWorker { starts: vec![start], ..FromWorker::default() }).await;
+    }
+
+    pub(crate) async fn beat(&mut self) {
+        self.beats += 1;
+        let beat = Beat { number: self.beats, highest_assignment: self.highest, inventory: inventory(&self.held) };
+        self.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
+    }
+
+    /// Reports an outcome; how it was acknowledged.
+    pub(crate) async fn report(&mut self, assignment: &Assignment, outcome: Outcome) -> Acknowledged {
+        let token = assignment.job.life.attempt.token.clone();
+        let result = ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome };
+        self.attachment.receive(FromWorker { results: vec![result], ..FromWorker::default() }).await;
+        self.held.remove(&token);
+        loop {
+            if let ToWorker::Acks(acks) = self.next().await {
+                return acks.into_iter().find(|(acked, _)| *acked == token).expect("acknowledged").1;
+            }
+        }
+    }
+}
+
+fn inventory(held: &BTreeMap<AttemptToken, JobId>) -> Vec<InventoryItem> {
+    let item = |(token, job_id): (&AttemptToken, &JobId)| InventoryItem {
+        job_id: job_id.clone(),
+        token: token.clone(),
+        started: true,
+    };
+    held.iter().map(item).collect()
+}
