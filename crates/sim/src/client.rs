@@ -1,0 +1,135 @@
+//! Clients: submit, repeat what was not acknowledged, cancel, replay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::lane::Priority;
+use lockgate_core::request::{Caller, NewJob};
+use lockgate_engine::{ApiError, ReplayRequest};
+use lockgate_ports::DeadLetterQuery;
+use tokio::time::Instant;
+
+use crate::check::Violation;
+use crate::plan::Plan;
+use crate::world::World;
+
+pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
+
+pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
+    let caller = Caller { tenant: format!("tenant-{number}").into(), actor: "client".into() };
+    let end = Instant::now() + how_long;
+    let mut serial = 0;
+    while Instant::now() < end {
+        tokio::time::sleep(world.faults.millis(2_000)).await;
+        match world.faults.below(10) {
+            0 => cancel_one(&world, &caller).await,
+            1 => replay(&world, &caller).await,
+            _ => {
+                let batch = 1 + world.faults.below(6);
+                let jobs = (0..batch).map(|n| draw(&world, &caller, serial + n)).collect();
+                serial += batch;
+                submit(&world, &caller, jobs).await;
+            }
+        }
+    }
+}
+
+/// Sometimes a client goes away in the middle of a call.
+async fn hang_up(world: &World) {
+    if !world.faults.inject(100, |i| &mut i.calls_dropped) {
+        return std::future::pending().await;
+    }
+    tokio::time::sleep(world.faults.millis(10)).await;
+}
+
+/// A request that is the same whenever its key is.
+fn keyed(caller: &Caller, key: u64) -> NewJob {
+    NewJob {
+        topic: TOPICS[usize::try_from(key % 3).unwrap_or(0)].to_owned(),
+        payload: Some(Plan::Succeed.encode()),
+        idempotency_key: Some(format!("key-{}-{key}", caller.tenant)),
+        ..NewJob::default()
+    }
+}
+
+fn draw(world: &World, caller: &Caller, serial: u64) -> NewJob {
+    let faults = &world.faults;
+    if faults.chance(150) {
+        return keyed(caller, faults.below(20));
+    }
+    let now = world.clock.now();
+    NewJob {
+        job_id: Some(format!("{}.{serial}", caller.tenant)),
+        topic: TOPICS[usize::try_from(faults.below(3)).unwrap_or(0)].to_owned(),
+        payload: Some(Plan::draw(faults).encode()),
+        priority: Some(Priority::ALL[usize::try_from(faults.below(4)).unwrap_or(0)]),
+        max_attempts: faults.chance(300).then(|| 1 + u32::try_from(faults.below(5)).unwrap_or(0)),
+        timeout_ms: Some(2_000 + faults.below(15_000)),
+        not_before: faults.chance(200).then(|| now + faults.millis(20_000)),
+        deadline_ms: faults.chance(100).then(|| 1_000 + faults.below(60_000)),
+        ..NewJob::default()
+    }
+}
+
+/// Repeats the whole batch until every job is acknowledged or refused. The ids make repeating harmless.
+async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
+    for _ in 0..20 {
+        let process = world.process().await;
+        let answered = tokio::select! {
+            biased;
+            () = process.lifeline.died() => continue,
+            () = hang_up(world) => continue,
+            answered = process.engine.submit(caller, jobs.clone()) => answered,
+        };
+        if let Ok(items) = answered {
+            let mut ledger = world.ledger.lock();
+            for (job, item) in jobs.iter().zip(items) {
+                let Ok(submitted) = item else { continue };
+                if let Some(key) = &job.idempotency_key {
+                    let first = ledger.keys.entry(key.clone()).or_insert_with(|| submitted.job_id.clone()).clone();
+                    if first != submitted.job_id {
+                        let detail = format!("{key} names {first} and {}", submitted.job_id);
+                        ledger.broken.push(Violation::new("S-3 one job per idempotency key", detail));
+                    }
+                }
+                ledger.acknowledged.insert(submitted.job_id);
+            }
+            return;
+        }
+        tokio::time::sleep(world.faults.millis(500)).await;
+    }
+}
+
+async fn cancel_one(world: &World, caller: &Caller) {
+    let id = {
+        let ledger = world.ledger.lock();
+        let mine: Vec<JobId> =
+            ledger.acknowledged.iter().filter(|id| id.as_str().starts_with(caller.tenant.as_str())).cloned().collect();
+        if mine.is_empty() {
+            return;
+        }
+        mine[usize::try_from(world.faults.below(mine.len() as u64)).unwrap_or(0)].clone()
+    };
+    let process = world.process().await;
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => {}
+        () = hang_up(world) => {}
+        outcome = process.engine.cancel(caller, &id, None) => {
+            debug_assert!(!matches!(outcome, Err(ApiError::NotFound(_))), "an acknowledged job was not found: {id}");
+        }
+    }
+}
+
+async fn replay(world: &World, caller: &Caller) {
+    let filter = DeadLetterQuery { tenant: Some(caller.tenant.clone()), ..DeadLetterQuery::default() };
+    let limit = Some(1 + usize::try_from(world.faults.below(3)).unwrap_or(0));
+    let process = world.process().await;
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => {}
+        // A failing Store is part of the story; the next replay finds what is left.
+        _ = process.engine.replay(caller, ReplayRequest { filter, limit, ..ReplayRequest::default() }) => {}
+    }
+}

@@ -1,0 +1,150 @@
+//! One life of the server process: it can be cut off at any moment.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::request::JobRequest;
+use lockgate_core::verdict::Judgement;
+use lockgate_engine::{Engine, Metrics, Ports, Settings};
+use lockgate_ports::memory::{Bounds, BuiltinKernel, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel};
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::faults::Faults;
+use crate::signal::Signal;
+use crate::store::FaultyStore;
+
+/// Windows so small that even a simulated backlog overflows them.
+const BOUNDS: Bounds =
+    Bounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
+
+/// Tells everything that belongs to a process whether the process still lives.
+#[derive(Clone)]
+pub(crate) struct Lifeline {
+    dead: Arc<Signal<bool>>,
+}
+
+impl Lifeline {
+    fn new() -> Self {
+        Self { dead: Arc::new(Signal::new(false)) }
+    }
+
+    /// Ends the process here. Never returns: nothing of a dead process runs on.
+    pub(crate) async fn crash(&self) {
+        self.cut();
+        std::future::pending::<()>().await;
+    }
+
+    fn cut(&self) {
+        self.dead.set(true);
+    }
+
+    /// A call of a dead process does nothing and returns to nobody.
+    pub(crate) async fn alive_or_never(&self) {
+        if self.dead.with(|dead| *dead) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) async fn died(&self) {
+        self.dead.wait(|dead| dead.then_some(())).await;
+    }
+}
+
+/// A running server.
+#[derive(Clone)]
+pub(crate) struct Process {
+    pub(crate) engine: Engine,
+    pub(crate) lifeline: Lifeline,
+    stop: Arc<watch::Sender<bool>>,
+    ended: Arc<Signal<bool>>,
+    task: Arc<JoinHandle<()>>,
+}
+
+impl Process {
+    pub(crate) fn start(
+        disk: &MemoryStore,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<SeededEntropy>,
+        faults: &Arc<Faults>,
+    ) -> Self {
+        let lifeline = Lifeline::new();
+        let ports = Ports {
+            store: Arc::new(FaultyStore::new(disk.clone(), faults.clone(), lifeline.clone())),
+            lanes: Arc::new(MemoryLanes::new(BOUNDS)),
+            bus: Arc::new(FaultyBus { bus: MemoryBus::default(), faults: faults.clone() }),
+            kernel: Arc::new(FaultyKernel { kernel: BuiltinKernel::default(), faults: faults.clone() }),
+            clock,
+            entropy,
+        };
+        let engine = Engine::new(ports, Settings::default(), Metrics::new(&mut Registry::default()));
+        let running = engine.clone();
+        let (stop, stopping) = watch::channel(false);
+        let ended = Arc::new(Signal::new(false));
+        let end = ended.clone();
+        let task = tokio::spawn(async move {
+            running.run(stopping).await;
+            end.set(true);
+        });
+        Self { engine, lifeline, stop: Arc::new(stop), ended, task: Arc::new(task) }
+    }
+
+    /// SIGTERM: returns when every loop has ended, or the process crashed on the way.
+    pub(crate) async fn stop(&self) {
+        self.stop.send_replace(true);
+        tokio::select! {
+            biased;
+            () = self.lifeline.died() => {}
+            () = self.ended.wait(|ended| ended.then_some(())) => {}
+        }
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&self) {
+        self.lifeline.cut();
+        self.task.abort();
+    }
+}
+
+struct FaultyBus {
+    bus: MemoryBus,
+    faults: Arc<Faults>,
+}
+
+#[async_trait]
+impl Bus for FaultyBus {
+    async fn ring(&self, bells: Vec<Bell>) {
+        if self.faults.inject(50, |i| &mut i.bells_lost) {
+            return;
+        }
+        if self.faults.inject(20, |i| &mut i.bells_doubled) {
+            self.bus.ring(bells.clone()).await;
+        }
+        self.bus.ring(bells).await;
+    }
+
+    fn listen(&self, bell: Bell) -> Ear {
+        self.bus.listen(bell)
+    }
+}
+
+struct FaultyKernel {
+    kernel: BuiltinKernel,
+    faults: Arc<Faults>,
+}
+
+#[async_trait]
+impl Kernel for FaultyKernel {
+    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        if self.faults.inject(20, |i| &mut i.kernel_silent) {
+            return requests.iter().map(|_| Judgement::Unavailable).collect();
+        }
+        self.kernel.judge(requests).await
+    }
+
+    fn snapshot(&self) -> Arc<str> {
+        self.kernel.snapshot()
+    }
+}

@@ -1,0 +1,140 @@
+//! One simulated installation: a server that comes and goes, workers, clients, and what they know to be true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, JobId};
+use lockgate_ports::memory::{MemoryStore, SeededEntropy};
+use lockgate_ports::{Clock, Upkeep};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use crate::check::{self, Violation};
+use crate::clock::SimClock;
+use crate::faults::{Faults, Injected};
+use crate::process::Process;
+use crate::signal::Signal;
+use crate::{client, worker};
+
+/// What happened in one seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub acknowledged: usize,
+    pub executions: usize,
+    pub injected: Injected,
+    /// Over the whole final history: two runs of one seed must agree.
+    pub fingerprint: u64,
+}
+
+/// What the outside world knows, independently of the engine.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// Jobs whose submit was acknowledged.
+    pub(crate) acknowledged: BTreeSet<JobId>,
+    /// Idempotency keys and the job each was acknowledged with.
+    pub(crate) keys: BTreeMap<String, JobId>,
+    /// Every execution that a worker began, by its fence.
+    pub(crate) executions: BTreeMap<AttemptToken, JobId>,
+    /// Promises that clients and workers saw broken.
+    pub(crate) broken: Vec<Violation>,
+    /// Jobs that a worker finished with success, at least once.
+    pub(crate) finished: BTreeSet<JobId>,
+}
+
+pub(crate) struct World {
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) entropy: Arc<SeededEntropy>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) disk: MemoryStore,
+    pub(crate) ledger: Mutex<Ledger>,
+    process: Signal<Option<Process>>,
+}
+
+/// How long clients submit and faults happen.
+const CHAOS: Duration = Duration::from_secs(60);
+/// How long everything may take to end once faults have stopped. Longer than any chain of retries and timeouts.
+const CALM: Duration = Duration::from_secs(3_600);
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let entropy = Arc::new(SeededEntropy::new(seed));
+        let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
+        Self {
+            faults: Arc::new(Faults::new(entropy.clone())),
+            disk: MemoryStore::new(clock.clone()),
+            entropy,
+            clock,
+            ledger: Mutex::default(),
+            process: Signal::new(None),
+        }
+    }
+
+    pub(crate) async fn run(self) -> Result<Summary, Violation> {
+        let world = Arc::new(self);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(world.clone().supervise());
+        for n in 0..2 + world.faults.below(3) {
+            tasks.spawn(worker::run(world.clone(), n));
+        }
+        for n in 0..2 {
+            tasks.spawn(client::run(world.clone(), n, CHAOS));
+        }
+        tokio::time::sleep(CHAOS).await;
+        world.faults.stop();
+        world.settle().await?;
+        world.places_are_free().await?;
+        tasks.shutdown().await;
+        check::all(&world).await
+    }
+
+    /// The server that runs now; waits while there is none.
+    pub(crate) async fn process(&self) -> Process {
+        self.process.wait(Option::clone).await
+    }
+
+    /// Starts the server again whenever it died.
+    async fn supervise(self: Arc<Self>) {
+        loop {
+            let process = Process::start(&self.disk, self.clock.clone(), self.entropy.clone(), &self.faults);
+            self.process.set(Some(process.clone()));
+            let planned = self.faults.inject(300, |i| &mut i.graceful_stops).then(|| self.faults.millis(40_000));
+            tokio::select! {
+                biased;
+                () = process.lifeline.died() => {}
+                () = tokio::time::sleep(planned.unwrap_or(Duration::MAX)) => process.stop().await,
+            }
+            process.kill();
+            self.process.set(None);
+            tokio::time::sleep(self.faults.millis(15_000)).await;
+        }
+    }
+
+    /// When nothing runs, no place may count as taken.
+    async fn places_are_free(&self) -> Result<(), Violation> {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            let workers = self.process().await.engine.workers();
+            let Some(busy) = workers.iter().find(|worker| worker.busy > 0) else { return Ok(()) };
+            if tokio::time::Instant::now() > deadline {
+                return Err(Violation::new("A-5 an ended attempt frees its place", format!("{busy:?}")));
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Liveness: without faults everything ends.
+    async fn settle(&self) -> Result<(), Violation> {
+        let deadline = tokio::time::Instant::now() + CALM;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let live = self.disk.totals().await.map(|totals| totals.live.iter().sum::<u64>()).unwrap_or(u64::MAX);
+            if live == 0 {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() > deadline {
+                return Err(check::stuck(self).await);
+            }
+        }
+    }
+}
