@@ -1,0 +1,92 @@
+//! The one table from errors to what HTTP and gRPC clients see.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::StatusCode;
+use lockgate_engine::ApiError;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// How one kind of error looks from outside.
+pub(crate) struct Face {
+    pub(crate) http: StatusCode,
+    pub(crate) grpc: Code,
+    pub(crate) title: &'static str,
+    /// When trying again makes sense, if it does.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Room must be made by somebody, or by retention: asking again at once is useless.
+const ROOM_IN: Duration = Duration::from_secs(10);
+const BACK_IN: Duration = Duration::from_secs(1);
+
+/// Whose the reason codes in `google.rpc.ErrorInfo` are.
+const DOMAIN: &str = "lockgate";
+
+pub(crate) fn face(error: &ApiError) -> Face {
+    let face = |http, grpc, title, retry_after| Face { http, grpc, title, retry_after };
+    match error {
+        ApiError::Invalid(_) => face(StatusCode::BAD_REQUEST, Code::InvalidArgument, "The request is not valid", None),
+        ApiError::NotFound(_) => face(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
+        ApiError::KeyTaken { .. } => face(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for another job", None),
+        ApiError::State(_) => face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None),
+        ApiError::Exhausted(_) => {
+            face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
+        }
+        ApiError::Unavailable(_) => {
+            face(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "Unavailable for a moment", Some(BACK_IN))
+        }
+        ApiError::Internal(_) => face(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "Internal error", None),
+    }
+}
+
+/// The error as a gRPC status with `google.rpc` details.
+pub(crate) fn status(error: &ApiError) -> Status {
+    let face = face(error);
+    let mut details = ErrorDetails::new();
+    details.set_error_info(error.code(), DOMAIN, HashMap::new());
+    if let ApiError::Invalid(fields) = error {
+        for field in fields {
+            details.add_bad_request_violation(&field.field, &field.message);
+        }
+    }
+    if face.retry_after.is_some() {
+        details.set_retry_info(face.retry_after);
+    }
+    if matches!(error, ApiError::Internal(_)) {
+        tracing::error!(%error, "a call failed inside");
+    }
+    Status::with_error_details(face.grpc, error.to_string(), details)
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_core::ids::JobId;
+    use lockgate_core::job::{Illegal, JobState};
+    use lockgate_ports::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn every_error_has_its_place_on_both_doors() {
+        let table = [
+            (ApiError::invalid("topic", "is bad"), 400, Code::InvalidArgument, "invalid_argument"),
+            (ApiError::NotFound(JobId::from("a")), 404, Code::NotFound, "not_found"),
+            (ApiError::KeyTaken { what: "the key", first: "a".into() }, 409, Code::AlreadyExists, "idempotency_conflict"),
+            (ApiError::State(Illegal::Terminal(JobState::Failed)), 409, Code::FailedPrecondition, "already_ended"),
+            (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
+            (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),
+            (ApiError::from(StoreError::Corrupt("bits".into())), 500, Code::Internal, "internal"),
+        ];
+        for (error, http, grpc, reason) in table {
+            assert_eq!(face(&error).http, http, "{error}");
+            let status = status(&error);
+            assert_eq!((status.code(), status.message()), (grpc, error.to_string().as_str()));
+            let details = status.get_error_details();
+            assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some(reason));
+            let retryable = matches!(grpc, Code::ResourceExhausted | Code::Unavailable);
+            assert_eq!(details.retry_info().is_some(), retryable, "{error}");
+        }
+    }
+}

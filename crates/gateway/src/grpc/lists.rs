@@ -1,0 +1,113 @@
+//! Lists and replays: filters off the wire, pages onto it.
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::Illegal;
+use lockgate_core::request::{Caller, FieldError};
+use lockgate_engine::{ApiError, Engine, ReplayRequest};
+use lockgate_ports::{DeadLetterQuery, JobQuery};
+use lockgate_proto::{known_priority, known_state, v1};
+
+use crate::queries::{self, PAGE_DEFAULT};
+
+pub(super) async fn jobs(
+    engine: &Engine,
+    caller: Caller,
+    request: v1::ListJobsRequest,
+) -> Result<v1::ListJobsResponse, ApiError> {
+    let query = JobQuery {
+        tenant: Some(caller.tenant),
+        topic: present(request.topic).map(Into::into),
+        state: known_state(request.state).map_err(invalid)?,
+        labels: request.labels.into_iter().collect(),
+        cursor: queries::cursor(&request.cursor).map_err(invalid)?,
+        limit: page(request.limit),
+    };
+    let listing = engine.jobs(query).await?;
+    let limits = &engine.settings().limits;
+    Ok(v1::ListJobsResponse {
+        jobs: listing.items.iter().map(|job| lockgate_proto::job(job, limits)).collect(),
+        next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
+    })
+}
+
+pub(super) async fn dead_letters(
+    engine: &Engine,
+    caller: Caller,
+    request: v1::ListDeadLettersRequest,
+) -> Result<v1::ListDeadLettersResponse, ApiError> {
+    let filter = filter(caller, request.filter.unwrap_or_default())?;
+    let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
+    let listing = engine.dead_letters(DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
+    Ok(v1::ListDeadLettersResponse {
+        dead_letters: listing.items.iter().map(v1::DeadLetter::from).collect(),
+        next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
+    })
+}
+
+pub(super) async fn replay(
+    engine: &Engine,
+    caller: Caller,
+    request: v1::ReplayDeadLettersRequest,
+) -> Result<v1::ReplayDeadLettersResponse, ApiError> {
+    match (present(request.job_id), request.filter) {
+        (Some(_), Some(_)) => Err(ApiError::invalid("filter", "must not be set beside job_id")),
+        (None, None) => Err(ApiError::invalid("job_id", "must be set, or a filter; an empty filter means all")),
+        (Some(_), None) if request.rate > 0 || request.limit > 0 => {
+            Err(ApiError::invalid("rate", "and limit apply to a filter, not to one job"))
+        }
+        (Some(id), None) => replay_one(engine, &caller, id.into(), request.dry_run).await,
+        (None, Some(wire)) => {
+            let filter = filter(caller.clone(), wire)?;
+            let limit = (request.limit > 0).then_some(request.limit as usize);
+            let rate = (request.rate > 0).then_some(request.rate);
+            let replayed = engine.replay(&caller, ReplayRequest { filter, dry_run: request.dry_run, rate, limit }).await?;
+            Ok(v1::ReplayDeadLettersResponse {
+                matched: replayed.matched,
+                replayed: replayed.replayed,
+                job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
+            })
+        }
+    }
+}
+
+async fn replay_one(
+    engine: &Engine,
+    caller: &Caller,
+    id: JobId,
+    dry_run: bool,
+) -> Result<v1::ReplayDeadLettersResponse, ApiError> {
+    if dry_run {
+        let state = engine.job(caller, &id).await?.job.state();
+        if !state.is_dead() {
+            return Err(ApiError::State(Illegal::State { input: "replay", state }));
+        }
+    } else {
+        engine.replay_one(caller, &id).await?;
+    }
+    let replayed = u64::from(!dry_run);
+    Ok(v1::ReplayDeadLettersResponse { matched: 1, replayed, job_ids: vec![id.to_string()] })
+}
+
+fn filter(caller: Caller, wire: v1::DeadLetterFilter) -> Result<DeadLetterQuery, ApiError> {
+    Ok(DeadLetterQuery {
+        tenant: Some(caller.tenant),
+        priority: known_priority(wire.priority).map_err(invalid)?,
+        reason: present(wire.reason).map(|text| queries::reason(&text)).transpose().map_err(invalid)?,
+        topic: present(wire.topic).map(Into::into),
+        cursor: None,
+        limit: 0,
+    })
+}
+
+/// proto3 has no absent number; zero means the default.
+fn page(limit: u32) -> usize {
+    if limit == 0 { PAGE_DEFAULT as usize } else { limit as usize }
+}
+
+fn present(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
+}
+
+fn invalid(error: FieldError) -> ApiError {
+    ApiError::Invalid(vec![error])
+}

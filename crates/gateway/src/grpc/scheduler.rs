@@ -1,0 +1,135 @@
+//! The `Scheduler` service.
+
+use std::pin::Pin;
+
+use futures::Stream;
+use lockgate_core::ids::JobId;
+use lockgate_core::request::Caller;
+use lockgate_engine::{ApiError, Submitted, Watch};
+use lockgate_proto::v1::scheduler_server::Scheduler;
+use lockgate_proto::v1::submit_jobs_response::{Item, item};
+use lockgate_proto::{new_job, v1};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use super::{SchedulerService, answer, convert, lists};
+use crate::{errors, submit, tenant};
+
+type Reply<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl Scheduler for SchedulerService {
+    type WatchJobStream = Pin<Box<dyn Stream<Item = Result<v1::WatchJobResponse, Status>> + Send>>;
+
+    async fn submit_job(&self, request: Request<v1::SubmitJobRequest>) -> Reply<v1::SubmitJobResponse> {
+        let caller = caller(&request)?;
+        answer(self.submit_one(&caller, request.into_inner()).await)
+    }
+
+    async fn submit_jobs(&self, request: Request<v1::SubmitJobsRequest>) -> Reply<v1::SubmitJobsResponse> {
+        let caller = caller(&request)?;
+        answer(self.submit_many(&caller, request.into_inner().jobs).await)
+    }
+
+    async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Reply<v1::Job> {
+        let caller = caller(&request)?;
+        let id = JobId::from(request.into_inner().job_id);
+        let found = self.0.engine.job(&caller, &id).await;
+        answer(found.map(|view| convert::job_view(&view, &self.0.engine.settings().limits)))
+    }
+
+    async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> Reply<v1::ListJobsResponse> {
+        let caller = caller(&request)?;
+        answer(lists::jobs(&self.0.engine, caller, request.into_inner()).await)
+    }
+
+    async fn watch_job(&self, request: Request<v1::WatchJobRequest>) -> Reply<Self::WatchJobStream> {
+        let caller = caller(&request)?;
+        let v1::WatchJobRequest { job_id, after } = request.into_inner();
+        let watch = self.0.engine.watch(&caller, &job_id.into(), after).await;
+        answer(watch.map(|watch| follow(watch, self.0.closing.clone())))
+    }
+
+    async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> Reply<v1::CancelJobResponse> {
+        let caller = caller(&request)?;
+        let v1::CancelJobRequest { job_id, reason } = request.into_inner();
+        let note = if reason.is_empty() { None } else { Some(reason.into()) };
+        let cancelled = self.0.engine.cancel(&caller, &job_id.into(), note).await;
+        answer(cancelled.map(|state| v1::CancelJobResponse { state: v1::JobState::from(state).into() }))
+    }
+
+    async fn explain_job(&self, request: Request<v1::ExplainJobRequest>) -> Reply<v1::ExplainJobResponse> {
+        let caller = caller(&request)?;
+        let why = self.0.engine.why(&caller, &request.into_inner().job_id.into()).await;
+        answer(why.map(convert::why))
+    }
+
+    async fn get_job_logs(&self, request: Request<v1::GetJobLogsRequest>) -> Reply<v1::GetJobLogsResponse> {
+        let caller = caller(&request)?;
+        let lines = self.0.engine.logs(&caller, &request.into_inner().job_id.into()).await;
+        answer(lines.map(|lines| v1::GetJobLogsResponse { lines: lines.iter().map(convert::log_line).collect() }))
+    }
+
+    async fn list_dead_letters(&self, request: Request<v1::ListDeadLettersRequest>) -> Reply<v1::ListDeadLettersResponse> {
+        let caller = caller(&request)?;
+        answer(lists::dead_letters(&self.0.engine, caller, request.into_inner()).await)
+    }
+
+    async fn replay_dead_letters(
+        &self,
+        request: Request<v1::ReplayDeadLettersRequest>,
+    ) -> Reply<v1::ReplayDeadLettersResponse> {
+        let caller = caller(&request)?;
+        answer(lists::replay(&self.0.engine, caller, request.into_inner()).await)
+    }
+
+    async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> Reply<v1::ListWorkersResponse> {
+        let workers = self.0.engine.workers().iter().map(convert::worker).collect();
+        Ok(Response::new(v1::ListWorkersResponse { workers }))
+    }
+
+    async fn list_queues(&self, _: Request<v1::ListQueuesRequest>) -> Reply<v1::ListQueuesResponse> {
+        answer(self.0.engine.queues().await.map(convert::queues))
+    }
+}
+
+impl SchedulerService {
+    async fn submit_one(&self, caller: &Caller, request: v1::SubmitJobRequest) -> Result<v1::SubmitJobResponse, ApiError> {
+        let wire = request.job.ok_or_else(|| ApiError::invalid("job", "must be set"))?;
+        submit::one(&self.0.engine, caller, new_job(wire)).await.map(|submitted| self.accepted(&submitted))
+    }
+
+    async fn submit_many(&self, caller: &Caller, wire: Vec<v1::NewJob>) -> Result<v1::SubmitJobsResponse, ApiError> {
+        let answers = submit::many(&self.0.engine, caller, wire.into_iter().map(new_job)).await?;
+        let item = |answer: Result<Submitted, ApiError>| Item {
+            item: Some(match answer {
+                Ok(submitted) => item::Item::Job(self.accepted(&submitted)),
+                Err(error) => item::Item::Error(v1::ItemError { code: error.code().into(), message: error.to_string() }),
+            }),
+        };
+        Ok(v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() })
+    }
+
+    fn accepted(&self, submitted: &Submitted) -> v1::SubmitJobResponse {
+        v1::SubmitJobResponse {
+            job_id: submitted.job_id.to_string(),
+            state: v1::JobState::from(submitted.state).into(),
+            ack: self.0.settings.ack.to_owned(),
+            existing: submitted.existing,
+        }
+    }
+}
+
+fn follow(watch: Watch, closing: CancellationToken) -> <SchedulerService as Scheduler>::WatchJobStream {
+    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
+        let (mut watch, closing) = state?;
+        match closing.run_until_cancelled(watch.next()).await? {
+            Ok(item) => item.map(|item| (Ok(convert::watch_item(&item)), Some((watch, closing)))),
+            Err(error) => Some((Err(errors::status(&error)), None)),
+        }
+    }))
+}
+
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    tenant::caller(request.metadata().as_ref()).map_err(|error| errors::status(&error))
+}

@@ -1,0 +1,161 @@
+//! The `Worker` service: one stream per worker, two directions that do not wait for each other.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::{FutureExt, Stream, StreamExt};
+use lockgate_engine::{ApiError, Attachment, FromWorker, ToWorker};
+use lockgate_ports::Clock;
+use lockgate_proto::v1;
+use lockgate_proto::v1::worker_server::Worker;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{WorkerService, exchange};
+use crate::errors;
+
+/// Messages of the engine taken at once; they become one message on the wire.
+const DRAIN_MAX: usize = 1_024;
+/// Results taken at once: bounds one commit.
+const RESULTS_MAX: usize = 4_096;
+
+#[tonic::async_trait]
+impl Worker for WorkerService {
+    type AttachStream = Pin<Box<dyn Stream<Item = Result<v1::ServerMessage, Status>> + Send>>;
+
+    async fn attach(&self, request: Request<Streaming<v1::WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
+        let mut inbound = request.into_inner();
+        let hello = inbound.message().await?.and_then(|message| message.hello);
+        let hello = hello.ok_or_else(|| refuse("hello", "must be the first message of a stream"))?;
+        let in_process = self.0.settings.in_process_session.as_ref();
+        let hello = exchange::hello(hello, in_process).map_err(|error| errors::status(&error))?;
+        let attached = self.0.engine.attach(hello).await.map_err(|error| errors::status(&error))?;
+        let (attachment, welcome, waiting) = attached;
+
+        let ended = self.0.closing.child_token();
+        let (failed, failure) = oneshot::channel();
+        let reader = Reader { inbound, attachment, clock: self.0.clock.clone(), ended: ended.clone() };
+        tokio::spawn(reader.run(failed));
+        let writer = Writer {
+            waiting,
+            taken: Vec::new(),
+            ready: VecDeque::new(),
+            failure,
+            ended: ended.clone(),
+            _reader: ended.drop_guard(),
+        };
+        let first = futures::stream::iter([Ok(exchange::welcome(&welcome))]);
+        Ok(Response::new(Box::pin(first.chain(writer.stream()))))
+    }
+}
+
+/// Takes what the worker says in its order, which is what the inventory rule rests on.
+struct Reader {
+    inbound: Streaming<v1::WorkerMessage>,
+    attachment: Attachment,
+    clock: Arc<dyn Clock>,
+    ended: CancellationToken,
+}
+
+impl Reader {
+    /// Ends with the stream. Dropping the attachment closes the other direction; `failed` says why first.
+    ///
+    /// What arrived while the last commit ran is taken as one: a commit per message would keep small messages small, for
+    /// the worker answers each with as many results as it was given places.
+    async fn run(mut self, failed: oneshot::Sender<Status>) {
+        while let Some(first) = self.ended.clone().run_until_cancelled(self.inbound.message()).await {
+            let mut heard = Heard::default();
+            let mut more = heard.take(first, &*self.clock);
+            while more && heard.said.results.len() < RESULTS_MAX {
+                let Some(next) = self.inbound.message().now_or_never() else { break };
+                more = heard.take(next, &*self.clock);
+            }
+            self.attachment.receive(heard.said).await;
+            match heard.end {
+                None => {}
+                Some(End::Stream) => return,
+                Some(End::Broken(status)) => {
+                    tracing::debug!(session = %self.attachment.session(), %status, "a worker's stream broke");
+                    return;
+                }
+                Some(End::Hello) => {
+                    // The writer may be gone already; then nobody is left to be told.
+                    let _ = failed.send(refuse("hello", "must be the first message of a stream, and only that"));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Messages that were there to be read, as one.
+#[derive(Default)]
+struct Heard {
+    said: FromWorker,
+    end: Option<End>,
+}
+
+/// Why nothing more comes.
+enum End {
+    Stream,
+    Broken(Status),
+    Hello,
+}
+
+impl Heard {
+    /// Takes one step of the stream. False when it was the last.
+    fn take(&mut self, step: Result<Option<v1::WorkerMessage>, Status>, clock: &dyn Clock) -> bool {
+        match step {
+            Ok(Some(message)) if message.hello.is_none() => {
+                self.said.absorb(exchange::from_worker(message, clock.now()));
+                return true;
+            }
+            Ok(Some(_)) => self.end = Some(End::Hello),
+            Ok(None) => self.end = Some(End::Stream),
+            Err(status) => self.end = Some(End::Broken(status)),
+        }
+        false
+    }
+}
+
+/// Sends what waits for the worker: everything that gathered while the last message was written goes in the next.
+struct Writer {
+    waiting: UnboundedReceiver<ToWorker>,
+    taken: Vec<ToWorker>,
+    ready: VecDeque<v1::ServerMessage>,
+    failure: oneshot::Receiver<Status>,
+    ended: CancellationToken,
+    /// The reader ends when the writer does: after the session attached elsewhere, or when the client went away.
+    _reader: DropGuard,
+}
+
+impl Writer {
+    fn stream(self) -> impl Stream<Item = Result<v1::ServerMessage, Status>> {
+        futures::stream::unfold(Some(self), |writer| async move {
+            let mut writer = writer?;
+            match writer.next().await {
+                Some(message) => Some((Ok(message), Some(writer))),
+                None => writer.failure.try_recv().ok().map(|status| (Err(status), None)),
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Option<v1::ServerMessage> {
+        if self.ready.is_empty() {
+            let Self { waiting, taken, ended, .. } = self;
+            let count = ended.run_until_cancelled(waiting.recv_many(taken, DRAIN_MAX)).await?;
+            if count == 0 {
+                return None;
+            }
+            exchange::merge(taken.drain(..), &mut self.ready);
+        }
+        self.ready.pop_front()
+    }
+}
+
+fn refuse(field: &str, message: &str) -> Status {
+    errors::status(&ApiError::invalid(field, message))
+}

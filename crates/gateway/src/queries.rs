@@ -1,0 +1,60 @@
+//! What both doors ask the engine in lists.
+
+use std::str::FromStr;
+
+use lockgate_core::job::Reason;
+use lockgate_core::request::FieldError;
+use lockgate_ports::Cursor;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+/// Entries of a page when the client names no number.
+pub(crate) const PAGE_DEFAULT: u32 = 50;
+
+/// Cursors are opaque to clients; inside they are a position in commit order.
+pub(crate) fn cursor_text(cursor: Cursor) -> String {
+    format!("{:x}", cursor.0)
+}
+
+pub(crate) fn cursor(text: &str) -> Result<Option<Cursor>, FieldError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let position =
+        i64::from_str_radix(text, 16).map_err(|_| FieldError::new("cursor", "must be one that a list returned"))?;
+    Ok(Some(Cursor(position)))
+}
+
+pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
+    let deserializer: StrDeserializer<'_, Error> = text.into_deserializer();
+    Reason::deserialize(deserializer).map_err(|error| FieldError::new("reason", error))
+}
+
+/// Parses a named text, or says which field was wrong.
+pub(crate) fn parsed<T>(field: &str, text: &str) -> Result<T, FieldError>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error| FieldError::new(field, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_come_back_as_they_went() {
+        assert_eq!(cursor(&cursor_text(Cursor(123_456))), Ok(Some(Cursor(123_456))));
+        assert_eq!(cursor(""), Ok(None));
+        assert!(cursor("next please").is_err());
+    }
+
+    #[test]
+    fn reasons_are_the_stable_codes() {
+        assert_eq!(reason(Reason::AgentLost.as_str()), Ok(Reason::AgentLost));
+        let error = reason("tired").expect_err("unknown");
+        assert!(error.message.contains("agent_lost"), "{error}");
+    }
+}

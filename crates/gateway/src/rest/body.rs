@@ -1,0 +1,107 @@
+//! Request bodies: JSON, bounded, and refused with the place where they are wrong.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+use lockgate_core::request::FieldError;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::Answer;
+use super::problem::Problem;
+use crate::REQUEST_BYTES_MAX;
+
+/// A body that must be there.
+pub(super) struct Sent<T>(pub(super) T);
+
+/// A body that may be left out.
+pub(super) struct Maybe<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+        check_type(request.headers())?;
+        let bytes = read(request).await?;
+        if bytes.is_empty() {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "a JSON body is missing"));
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+        let headers = request.headers().clone();
+        let bytes = read(request).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        check_type(&headers)?;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn check_type(headers: &HeaderMap) -> Answer<()> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = format!("the content type must be application/json, not {essence:?}");
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+}
+
+async fn read(request: Request) -> Answer<Bytes> {
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let body: Body = request.into_body();
+    to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|error| {
+        let source = std::error::Error::source(&error);
+        if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+            return too_large();
+        }
+        Problem::new(StatusCode::BAD_REQUEST, "broken_body", format_args!("the body could not be read: {error}"))
+    })
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body must have at most {REQUEST_BYTES_MAX} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let detail = format!("the body is not UTF-8: invalid at byte {}", error.valid_up_to());
+        Problem::new(StatusCode::BAD_REQUEST, "invalid_utf8", detail)
+    })?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error))?;
+    deserializer.end().map_err(|error| not_json(&error))?;
+    Ok(value)
+}
+
+/// Reads a part of a body that was taken whole: whatever is wrong with it is wrong with this part only.
+pub(super) fn part<T: DeserializeOwned>(json: &RawValue) -> Result<T, FieldError> {
+    let mut deserializer = serde_json::Deserializer::from_str(json.get());
+    serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| FieldError::new(error.path().to_string(), error.inner()))
+}
+
+fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let path = error.path().to_string();
+    if !error.inner().is_data() {
+        return not_json(error.inner());
+    }
+    vec![FieldError::new(path, error.inner())].into()
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_json", format_args!("the body is not valid JSON: {error}"))
+}

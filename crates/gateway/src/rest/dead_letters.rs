@@ -1,0 +1,87 @@
+//! Dead letters: look, replay.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use lockgate_core::job;
+
+use super::body::{Maybe, Sent};
+use super::problem::Problem;
+use super::query::{DeadLetterParams, Params};
+use super::request::ReplayBody;
+use super::views::{Changed, DeadLetter, DeadLetters, Replayed};
+use super::{Answer, By, JobPath};
+use crate::Shared;
+
+/// List dead letters, newest first.
+#[utoipa::path(get, path = "/v1/dead-letters", params(DeadLetterParams), responses((status = 200, body = DeadLetters)))]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Params(params): Params<DeadLetterParams>,
+) -> Answer<Json<DeadLetters>> {
+    let listing = shared.engine.dead_letters(params.query(&caller)?).await?;
+    Ok(Json(DeadLetters::from(&listing)))
+}
+
+/// The dead letter of one job.
+#[utoipa::path(get, path = "/v1/dead-letters/{id}", params(("id" = String, Path)),
+    responses((status = 200, body = DeadLetter)))]
+pub(super) async fn get(State(shared): State<Shared>, By(caller): By, JobPath(id): JobPath) -> Answer<Json<DeadLetter>> {
+    let job = shared.engine.job(&caller, &id).await?.job;
+    let state = job.state();
+    let none = || {
+        let detail = format!("job {id:?} is {state} and has no dead letter");
+        Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+    };
+    let letter = letter(&job).ok_or_else(none)?;
+    Ok(Json(DeadLetter::from(&letter)))
+}
+
+/// Give one dead job a new life.
+#[utoipa::path(post, path = "/v1/dead-letters/{id}/replay", params(("id" = String, Path)),
+    responses((status = 200, body = Changed)))]
+pub(super) async fn replay_one(
+    State(shared): State<Shared>,
+    By(caller): By,
+    JobPath(id): JobPath,
+    Maybe(NoBody {}): Maybe<NoBody>,
+) -> Answer<Json<Changed>> {
+    let job = shared.engine.replay_one(&caller, &id).await?;
+    Ok(Json(Changed { job_id: id.to_string(), state: job.state().as_str() }))
+}
+
+/// Replay every dead letter of the caller's tenant that matches. An empty object matches all.
+#[utoipa::path(post, path = "/v1/dead-letters:replay", request_body = ReplayBody,
+    responses((status = 200, body = Replayed)))]
+pub(super) async fn replay_many(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Sent(body): Sent<ReplayBody>,
+) -> Answer<Json<Replayed>> {
+    let request = body.read(&caller)?;
+    Ok(Json(Replayed::from(shared.engine.replay(&caller, request).await?)))
+}
+
+/// Nothing can be said in this body; what is sent anyway is refused like any unknown field.
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoBody {}
+
+/// The dead letter that the end of this job left, read off the job.
+fn letter(job: &job::Job) -> Option<job::DeadLetter> {
+    let (request, life) = (&job.request, &job.life);
+    let failure = life.last_error.as_ref().filter(|_| life.state.is_dead())?;
+    Some(job::DeadLetter {
+        job_id: request.job_id.clone(),
+        tenant: request.tenant.clone(),
+        topic: request.topic.clone(),
+        priority: request.priority(),
+        state: life.state,
+        reason: failure.reason,
+        message: failure.message.clone(),
+        attempts: job.attempts_made(),
+        life: life.no,
+        at: life.ended_at?,
+    })
+}

@@ -1,0 +1,68 @@
+//! A job's events as they happen: server-sent events, resumable without a gap.
+
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::Stream;
+use http::{HeaderMap, StatusCode};
+use lockgate_core::request::FieldError;
+use lockgate_engine::{Watch, WatchItem};
+use tokio_util::sync::CancellationToken;
+
+use super::query::{EventParams, Params};
+use super::views::{Event, Progress};
+use super::{Answer, By, JobPath};
+use crate::Shared;
+use crate::queries::parsed;
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Follow a job: first the events after the last one seen, then live ones, until the job has ended.
+///
+/// `id:` is the event's number. Progress comes as `event: progress`, without a number: it is not kept.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events",
+    params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header), EventParams),
+    responses(
+        (status = 200, description = "The stream", body = Event, content_type = "text/event-stream"),
+        (status = 204, description = "The job has ended and everything was seen: do not come back"),
+    ))]
+pub(super) async fn events(
+    State(shared): State<Shared>,
+    By(caller): By,
+    JobPath(id): JobPath,
+    Params(params): Params<EventParams>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let resumed = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
+    let (field, text) = match resumed {
+        Some(text) => (LAST_EVENT_ID, text),
+        None => ("after", params.after.as_deref().unwrap_or("0")),
+    };
+    let after = parsed(field, text).map_err(|error: FieldError| vec![error])?;
+    // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
+    if resumed.is_some() {
+        let job = shared.engine.job(&caller, &id).await?.job;
+        if job.state().is_terminal() && job.life.events <= after {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let watch = shared.engine.watch(&caller, &id, after).await?;
+    Ok(Sse::new(stream(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn stream(watch: Watch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
+    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
+        // An error ends the stream: the client comes back with the last number it saw.
+        let item = closing.run_until_cancelled(watch.next()).await?.ok()??;
+        Some((Ok(event(&item)?), (watch, closing)))
+    })
+}
+
+fn event(item: &WatchItem) -> Option<SseEvent> {
+    match item {
+        WatchItem::Event(event) => SseEvent::default().id(event.n.to_string()).json_data(Event::from(event)).ok(),
+        WatchItem::Progress(seen) => SseEvent::default().event("progress").json_data(Progress::from(seen)).ok(),
+    }
+}

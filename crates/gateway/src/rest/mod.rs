@@ -1,0 +1,117 @@
+//! REST: JSON in, JSON or problem documents out, described by `/openapi.json`.
+
+mod body;
+mod dead_letters;
+mod health;
+mod jobs;
+mod listen;
+mod overview;
+mod problem;
+mod query;
+mod request;
+mod views;
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::StatusCode;
+use http::request::Parts;
+use lockgate_core::ids::JobId;
+use lockgate_core::request::Caller;
+use prometheus_client::registry::Registry;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::hosts::Stranger;
+use crate::{Shared, tenant};
+use problem::Problem;
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Lockgate",
+    description = "Submit jobs, follow them, stop them, replay them. Tenant and actor come in the headers \
+                   `x-lockgate-tenant` and `x-lockgate-actor`. Errors are problem documents (RFC 9457) with a stable `code`."
+))]
+struct Description;
+
+/// A route's answer: a success, or a problem document.
+type Answer<T> = Result<T, Problem>;
+
+pub(crate) fn router(shared: Shared) -> Router {
+    let (router, mut api) = OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(jobs::submit, jobs::list))
+        .routes(routes!(jobs::submit_batch))
+        .routes(routes!(jobs::get))
+        .routes(routes!(listen::events))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::why))
+        .routes(routes!(jobs::logs))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::get))
+        .routes(routes!(dead_letters::replay_one))
+        .routes(routes!(dead_letters::replay_many))
+        .routes(routes!(overview::workers))
+        .routes(routes!(overview::queues))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .split_for_parts();
+    problem::describe(&mut api);
+    let api = Arc::new(api);
+    let router = router.route("/openapi.json", get(move || async move { Json(api) }));
+    finish(router.with_state(shared))
+}
+
+pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
+    let metrics = get(move || async move { health::metrics(&registry) });
+    finish(Router::new().route("/metrics", metrics).route("/healthz", get(health::healthz)))
+}
+
+fn finish(router: Router) -> Router {
+    router
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take this method")
+        })
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "no_such_route", "there is nothing at this path") })
+        .with_state(())
+}
+
+pub(crate) fn turned_away(stranger: Stranger) -> Response {
+    let (status, code) = match stranger {
+        Stranger::Host => (StatusCode::MISDIRECTED_REQUEST, "wrong_host"),
+        Stranger::Origin => (StatusCode::FORBIDDEN, "wrong_origin"),
+    };
+    Problem::new(status, code, stranger.as_str()).into_response()
+}
+
+/// The job a path names.
+struct JobPath(JobId);
+
+impl<S: Send + Sync> FromRequestParts<S> for JobPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        let path = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        let path = path.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "invalid_argument", error))?;
+        Ok(Self(JobId::from(path.0)))
+    }
+}
+
+/// Who calls, as far as the headers say.
+struct By(Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for By {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+        Ok(Self(tenant::caller(&parts.headers)?))
+    }
+}
+
+/// An answer with a status of its own.
+fn with_status(status: StatusCode, view: impl serde::Serialize) -> Response {
+    (status, Json(view)).into_response()
+}

@@ -1,0 +1,124 @@
+//! Errors as problem documents (RFC 9457), with a code that programs can rely on.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use lockgate_core::request::FieldError;
+use lockgate_engine::ApiError;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+
+use crate::errors::face;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// A URI that names the kind of problem.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The kind of problem in words.
+    title: &'static str,
+    status: u16,
+    /// What went wrong this time.
+    detail: String,
+    /// Stable name for programs.
+    code: &'static str,
+    /// Every field that was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldProblem>,
+    #[serde(skip)]
+    retry_after_s: Option<u16>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FieldProblem {
+    field: String,
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl std::fmt::Display) -> Self {
+        Self {
+            kind: format!("urn:lockgate:problem:{code}"),
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: detail.to_string(),
+            code,
+            errors: Vec::new(),
+            retry_after_s: None,
+        }
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        let face = face(&error);
+        if matches!(error, ApiError::Internal(_)) {
+            tracing::error!(%error, "a call failed inside");
+        }
+        let mut problem = Self::new(face.http, error.code(), &error);
+        problem.title = face.title;
+        problem.retry_after_s = face.retry_after.and_then(|span| u16::try_from(span.as_secs()).ok());
+        if let ApiError::Invalid(fields) = error {
+            problem.errors = fields.into_iter().map(FieldProblem::from).collect();
+        }
+        problem
+    }
+}
+
+impl From<FieldError> for FieldProblem {
+    fn from(FieldError { field, message }: FieldError) -> Self {
+        Self { field, message }
+    }
+}
+
+impl From<Vec<FieldError>> for Problem {
+    fn from(errors: Vec<FieldError>) -> Self {
+        ApiError::Invalid(errors).into()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+/// Every operation may answer with a problem; said once here instead of at every route.
+pub(super) fn describe(api: &mut OpenApi) {
+    let name = Problem::name();
+    let mut schemas = Vec::new();
+    Problem::schemas(&mut schemas);
+    let components = api.components.get_or_insert_default();
+    components.schemas.extend(schemas);
+    components.schemas.insert(name.to_string(), <Problem as utoipa::PartialSchema>::schema());
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
+    let response = ResponseBuilder::new().description("A problem").content("application/problem+json", content).build();
+    for item in api.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.post];
+        for operation in operations.into_iter().flatten() {
+            operation.responses.responses.insert("default".to_owned(), RefOr::T(response.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_says_when_to_come_back() {
+        let response = Problem::from(ApiError::Exhausted("the store is full".into())).into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[RETRY_AFTER], "10");
+    }
+}

@@ -1,0 +1,198 @@
+//! Query parameters: unknown ones are refused, and every bad one is named.
+
+use axum::extract::{FromRequestParts, Query};
+use http::request::Parts;
+use lockgate_core::ids::TenantId;
+use lockgate_core::request::{Caller, FieldError};
+use lockgate_engine::LaneView;
+use lockgate_ports::{DeadLetterQuery, JobQuery};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use utoipa::IntoParams;
+
+use super::Answer;
+use super::problem::Problem;
+use crate::queries::{self, PAGE_DEFAULT, parsed};
+
+/// Parameters of a list. The texts are read by the route, so that all errors are told at once.
+pub(super) struct Params<T>(pub(super) T);
+
+/// Which parameters may be given more than once.
+pub(super) trait Repeated {
+    const NAMES: &'static [&'static str];
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct JobParams {
+    /// A state such as SCHEDULED or SUCCEEDED.
+    state: Option<String>,
+    topic: Option<String>,
+    /// The caller's when absent; * for all.
+    tenant: Option<String>,
+    /// A label the job must have, as name=value. May be repeated.
+    label: Vec<String>,
+    /// Most jobs of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DeadLetterParams {
+    topic: Option<String>,
+    /// critical, high, default or low.
+    priority: Option<String>,
+    /// A reason code such as fatal or agent_lost.
+    reason: Option<String>,
+    /// The caller's when absent; * for all.
+    tenant: Option<String>,
+    /// Most dead letters of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventParams {
+    /// Number of the last event already seen; the header `Last-Event-ID` wins.
+    #[param(value_type = Option<u64>)]
+    pub(super) after: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct QueueParams {
+    /// Only the queues of this tenant; all when absent or *. The totals are those of all tenants.
+    tenant: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WorkerParams {
+    /// A label the worker must have, as name=value. May be repeated.
+    label: Vec<String>,
+}
+
+impl Repeated for JobParams {
+    const NAMES: &'static [&'static str] = &["label"];
+}
+
+impl Repeated for DeadLetterParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for EventParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for QueueParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for WorkerParams {
+    const NAMES: &'static [&'static str] = &["label"];
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Repeated> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+        let refuse = |message: &dyn std::fmt::Display| Problem::from(vec![FieldError::new("query", message)]);
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map_err(|error| refuse(&error))?;
+        let mut map = Map::new();
+        for (name, value) in pairs.0 {
+            if T::NAMES.contains(&name.as_str()) {
+                let values = map.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                values.as_array_mut().into_iter().for_each(|values| values.push(Value::String(value.clone())));
+            } else if map.insert(name.clone(), Value::String(value)).is_some() {
+                return Err(vec![FieldError::new(name, "must be given once")].into());
+            }
+        }
+        serde_json::from_value(Value::Object(map)).map(Self).map_err(|error| refuse(&error))
+    }
+}
+
+impl JobParams {
+    pub(super) fn query(self, caller: &Caller) -> Result<JobQuery, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let query = JobQuery {
+            tenant: tenant(self.tenant, caller),
+            state: read(self.state.as_deref(), &mut errors, |text| parsed("state", text)),
+            labels: self.label.iter().filter_map(|text| note(label(text), &mut errors)).collect(),
+            cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
+            limit: limit(self.limit.as_deref(), &mut errors),
+            topic: self.topic.map(Into::into),
+        };
+        if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+impl DeadLetterParams {
+    pub(super) fn query(self, caller: &Caller) -> Result<DeadLetterQuery, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let query = DeadLetterQuery {
+            tenant: tenant(self.tenant, caller),
+            priority: read(self.priority.as_deref(), &mut errors, |text| parsed("priority", text)),
+            reason: read(self.reason.as_deref(), &mut errors, queries::reason),
+            cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
+            limit: limit(self.limit.as_deref(), &mut errors),
+            topic: self.topic.map(Into::into),
+        };
+        if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+impl QueueParams {
+    pub(super) fn wants(&self, view: &LaneView) -> bool {
+        self.tenant.as_deref().is_none_or(|tenant| tenant == "*" || tenant == view.lane.tenant.as_str())
+    }
+}
+
+impl WorkerParams {
+    pub(super) fn labels(&self) -> Result<Vec<(String, String)>, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let labels = self.label.iter().filter_map(|text| note(label(text), &mut errors)).collect();
+        if errors.is_empty() { Ok(labels) } else { Err(errors) }
+    }
+}
+
+/// None is every tenant.
+fn tenant(named: Option<String>, caller: &Caller) -> Option<TenantId> {
+    match named {
+        None => Some(caller.tenant.clone()),
+        Some(all) if all == "*" => None,
+        Some(name) => Some(name.into()),
+    }
+}
+
+fn limit(text: Option<&str>, errors: &mut Vec<FieldError>) -> usize {
+    read(text, errors, |text| parsed("limit", text)).unwrap_or(PAGE_DEFAULT) as usize
+}
+
+fn label(text: &str) -> Result<(String, String), FieldError> {
+    let (name, value) = text.split_once('=').ok_or_else(|| FieldError::new("label", "must be name=value"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn read<T>(
+    text: Option<&str>,
+    errors: &mut Vec<FieldError>,
+    parse: impl FnOnce(&str) -> Result<T, FieldError>,
+) -> Option<T> {
+    note(parse(text?), errors)
+}
+
+fn note<T>(result: Result<T, FieldError>, errors: &mut Vec<FieldError>) -> Option<T> {
+    result.map_err(|error| errors.push(error)).ok()
+}

@@ -1,0 +1,181 @@
+//! Bodies that clients send.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::lane::Priority;
+use lockgate_core::request::{Caller, FieldError, Json, NewJob};
+use lockgate_core::time::Timestamp;
+use lockgate_engine::ReplayRequest;
+use lockgate_ports::DeadLetterQuery;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::body::part;
+use crate::queries;
+use crate::submit::Read;
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PriorityName {
+    Critical,
+    High,
+    Default,
+    Low,
+}
+
+impl From<PriorityName> for Priority {
+    fn from(name: PriorityName) -> Self {
+        match name {
+            PriorityName::Critical => Self::Critical,
+            PriorityName::High => Self::High,
+            PriorityName::Default => Self::Default,
+            PriorityName::Low => Self::Low,
+        }
+    }
+}
+
+/// A job to be submitted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewJob)]
+pub(super) struct JobBody {
+    topic: String,
+    /// Any JSON value; kept exactly as it is sent.
+    #[schema(value_type = Option<serde_json::Value>)]
+    payload: Option<Box<RawValue>>,
+    /// Chosen by the client, it is an idempotency key of its own.
+    job_id: Option<String>,
+    priority: Option<PriorityName>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    idempotency_key: Option<String>,
+    max_attempts: Option<u32>,
+    timeout_ms: Option<u64>,
+    /// RFC 3339.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    not_before: Option<jiff::Timestamp>,
+    deadline_ms: Option<u64>,
+    #[serde(default)]
+    requires: Vec<String>,
+    trace_id: Option<String>,
+    /// Refused: not supported yet.
+    #[schema(value_type = Option<serde_json::Value>)]
+    capability: Option<IgnoredAny>,
+    /// Refused: not supported yet.
+    #[schema(value_type = Option<serde_json::Value>)]
+    risk_tags: Option<IgnoredAny>,
+    /// Refused: not supported yet.
+    #[schema(value_type = Option<serde_json::Value>)]
+    workflow_id: Option<IgnoredAny>,
+    /// Refused: not supported yet.
+    #[schema(value_type = Option<serde_json::Value>)]
+    compensation: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewJobs)]
+pub(super) struct BatchBody {
+    /// 1 to 10,000 jobs; each is read, and accepted or refused, alone.
+    #[schema(value_type = Vec<JobBody>)]
+    jobs: Vec<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Cancel)]
+pub(super) struct CancelBody {
+    pub(super) reason: Option<String>,
+}
+
+/// Which dead letters to replay, and how.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Replay)]
+pub(super) struct ReplayBody {
+    topic: Option<String>,
+    priority: Option<PriorityName>,
+    reason: Option<String>,
+    /// Only say what would be replayed.
+    #[serde(default)]
+    dry_run: bool,
+    /// Jobs a second; absent is as fast as possible.
+    rate: Option<u32>,
+    /// At most this many.
+    limit: Option<u32>,
+}
+
+impl JobBody {
+    pub(super) fn read(self) -> Read {
+        let errors = self.unsupported();
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(NewJob {
+            job_id: self.job_id,
+            topic: self.topic,
+            payload: self.payload.map(|raw| Json::trusted(Box::<str>::from(raw))),
+            priority: self.priority.map(Into::into),
+            labels: self.labels,
+            env: self.env,
+            idempotency_key: self.idempotency_key,
+            max_attempts: self.max_attempts,
+            timeout_ms: self.timeout_ms,
+            not_before: self.not_before.map(|time| Timestamp::from_millis(time.as_millisecond())),
+            deadline_ms: self.deadline_ms,
+            requires: self.requires.into_iter().collect(),
+            trace_id: self.trace_id,
+        })
+    }
+
+    /// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
+    fn unsupported(&self) -> Vec<FieldError> {
+        let given = [
+            ("capability", self.capability.is_some()),
+            ("risk_tags", self.risk_tags.is_some()),
+            ("workflow_id", self.workflow_id.is_some()),
+            ("compensation", self.compensation.is_some()),
+        ];
+        let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
+        given.into_iter().filter_map(refused).collect()
+    }
+}
+
+impl BatchBody {
+    pub(super) fn read(&self) -> impl ExactSizeIterator<Item = Read> {
+        self.jobs.iter().map(|job| part::<JobBody>(job).map_err(|error| vec![error])?.read())
+    }
+}
+
+impl ReplayBody {
+    pub(super) fn read(self, caller: &Caller) -> Result<ReplayRequest, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let reason = self.reason.map(|text| queries::reason(&text)).transpose().unwrap_or_else(|error| {
+            errors.push(error);
+            None
+        });
+        for (field, number) in [("rate", self.rate), ("limit", self.limit)] {
+            if number == Some(0) {
+                errors.push(FieldError::new(field, "must be at least 1"));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let filter = DeadLetterQuery {
+            // Looking at other tenants is one thing, acting on their jobs another.
+            tenant: Some(caller.tenant.clone()),
+            topic: self.topic.map(Into::into),
+            priority: self.priority.map(Into::into),
+            reason,
+            cursor: None,
+            limit: 0,
+        };
+        let limit = self.limit.map(|limit| limit as usize);
+        Ok(ReplayRequest { filter, dry_run: self.dry_run, rate: self.rate, limit })
+    }
+}

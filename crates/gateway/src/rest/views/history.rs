@@ -1,0 +1,80 @@
+//! What happened to a job: events, progress, log lines.
+
+use lockgate_core::job::{self as core, Reason};
+use lockgate_engine::Progress as EngineProgress;
+use lockgate_ports::LogLine as PortsLogLine;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::time;
+
+/// One fact in a job's history. Numbers run 1, 2, 3 without gaps.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Event {
+    n: u64,
+    at: String,
+    kind: &'static str,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// When the next attempt may start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Progress {
+    percent: u32,
+    message: String,
+    at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Logs {
+    lines: Vec<LogLine>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct LogLine {
+    attempt: u32,
+    at: String,
+    line: String,
+}
+
+impl From<&core::JobEvent> for Event {
+    fn from(event: &core::JobEvent) -> Self {
+        Self {
+            n: event.n,
+            at: time(event.at),
+            kind: event.kind.as_str(),
+            attempt: event.attempt,
+            worker_id: event.worker.as_ref().map(ToString::to_string),
+            reason: event.reason.map(Reason::as_str),
+            message: event.message.as_ref().map(ToString::to_string),
+            until: event.until.map(time),
+            actor: event.actor.as_ref().map(ToString::to_string),
+            rule: event.rule.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl From<&EngineProgress> for Progress {
+    fn from(progress: &EngineProgress) -> Self {
+        Self { percent: progress.percent, message: progress.message.to_string(), at: time(progress.at) }
+    }
+}
+
+impl From<Vec<PortsLogLine>> for Logs {
+    fn from(lines: Vec<PortsLogLine>) -> Self {
+        let line = |line: PortsLogLine| LogLine { attempt: line.attempt, at: time(line.at), line: line.line.to_string() };
+        Self { lines: lines.into_iter().map(line).collect() }
+    }
+}

@@ -1,0 +1,195 @@
+//! Jobs and their attempts.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::job::{self as core, EventKind, Phase, Reason};
+use lockgate_core::limits::Limits;
+use lockgate_engine::JobView;
+use lockgate_ports::Listing;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{Progress, document, time};
+use crate::queries::cursor_text;
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Job {
+    job_id: String,
+    tenant: String,
+    actor: String,
+    topic: String,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    payload: Option<Box<RawValue>>,
+    priority: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
+    max_attempts: u32,
+    timeout_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requires: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
+    state: &'static str,
+    /// The simple view of the state: QUEUED, RUNNING, SUCCEEDED, FAILED or DEADLETTER.
+    phase: &'static str,
+    /// 1 after submit, one more after each replay.
+    life: u32,
+    /// Number of the latest attempt that was sent to a worker; 0 before the first.
+    attempt: u32,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<Attempt>>,
+    /// Attempts of this life that count against `max_attempts`.
+    failures: u32,
+    submitted_at: String,
+    /// When a waiting job may start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<Failure>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+    /// SHA-256 over what the client asked for.
+    request_hash: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Failure {
+    /// A stable reason code.
+    reason: &'static str,
+    message: String,
+}
+
+/// One try.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Attempt {
+    no: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispatched_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    /// How it ended; absent while it waits or runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// The policy snapshot and rule that allowed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Jobs {
+    jobs: Vec<Job>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Queued => "QUEUED",
+        Phase::Running => "RUNNING",
+        Phase::Succeeded => "SUCCEEDED",
+        Phase::Failed => "FAILED",
+        Phase::DeadLetter => "DEADLETTER",
+    }
+}
+
+impl Job {
+    /// A job without payload, result and attempts, as lists show it.
+    fn summary(job: &core::Job, limits: &Limits) -> Self {
+        let (request, life) = (&job.request, &job.life);
+        Self {
+            job_id: request.job_id.to_string(),
+            tenant: request.tenant.to_string(),
+            actor: request.actor.to_string(),
+            topic: request.topic.to_string(),
+            payload: None,
+            priority: request.priority().as_str(),
+            labels: request.labels.clone(),
+            env: request.env.clone(),
+            idempotency_key: request.idempotency_key.as_ref().map(ToString::to_string),
+            max_attempts: request.max_attempts(limits),
+            timeout_ms: u64::try_from(request.timeout(limits).as_millis()).unwrap_or(u64::MAX),
+            requires: request.requires.iter().map(ToString::to_string).collect(),
+            trace_id: request.trace_id.as_ref().map(ToString::to_string),
+            state: life.state.as_str(),
+            phase: phase(life.state.phase()),
+            life: life.no,
+            attempt: job.attempts_made(),
+            attempts: None,
+            failures: life.counters.failures,
+            submitted_at: time(life.submitted_at),
+            due_at: job.waits_until().map(time),
+            deadline_at: life.deadline_at.map(time),
+            ended_at: life.ended_at.map(time),
+            last_error: life.last_error.as_ref().map(Failure::from),
+            result: None,
+            progress: None,
+            request_hash: job.hash.to_string(),
+        }
+    }
+
+    pub(in crate::rest) fn full(view: &JobView, limits: &Limits) -> Self {
+        Self {
+            payload: document(&view.job.request.payload),
+            attempts: Some(view.attempts.iter().map(Attempt::from).collect()),
+            result: view.result.as_ref().and_then(document),
+            progress: view.progress.as_ref().map(Progress::from),
+            ..Self::summary(&view.job, limits)
+        }
+    }
+}
+
+impl Jobs {
+    pub(in crate::rest) fn new(listing: &Listing<core::Job>, limits: &Limits) -> Self {
+        Self {
+            jobs: listing.items.iter().map(|job| Job::summary(job, limits)).collect(),
+            next_cursor: listing.next.map(cursor_text),
+        }
+    }
+}
+
+impl From<&core::Failure> for Failure {
+    fn from(failure: &core::Failure) -> Self {
+        Self { reason: failure.reason.as_str(), message: failure.message.to_string() }
+    }
+}
+
+impl From<&core::AttemptSummary> for Attempt {
+    fn from(attempt: &core::AttemptSummary) -> Self {
+        Self {
+            no: attempt.no,
+            worker_id: attempt.worker.as_ref().map(ToString::to_string),
+            dispatched_at: attempt.dispatched_at.map(time),
+            started_at: attempt.started_at.map(time),
+            ended_at: attempt.ended_at.map(time),
+            outcome: attempt.outcome.map(EventKind::as_str),
+            reason: attempt.reason.map(Reason::as_str),
+            message: attempt.message.as_ref().map(ToString::to_string),
+            rule: attempt.rule.as_ref().map(ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
+
+mod dead_letter;
+mod history;
+mod job;
+mod overview;
+mod submitted;
+
+use lockgate_core::request::Json;
+use lockgate_core::time::Timestamp;
+use serde_json::value::RawValue;
+
+pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
+pub(super) use history::{Event, Logs, Progress};
+pub(super) use job::{Job, Jobs};
+pub(super) use overview::{Queues, Why, Workers};
+pub(super) use submitted::{Changed, Submitted, SubmittedItem, SubmittedJobs};
+
+fn time(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
+    format!("{at:.3}")
+}
+
+fn document(json: &Json) -> Option<Box<RawValue>> {
+    RawValue::from_string(json.as_str().to_owned()).ok()
+}

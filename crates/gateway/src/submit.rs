@@ -1,0 +1,50 @@
+//! Submits, the same for both doors.
+
+use lockgate_core::limits::BATCH_JOBS_MAX;
+use lockgate_core::request::{Caller, FieldError, NewJob};
+use lockgate_engine::{ApiError, Engine, Submitted};
+
+/// A job as far as its door could read it.
+pub(crate) type Read = Result<NewJob, Vec<FieldError>>;
+
+pub(crate) async fn one(engine: &Engine, caller: &Caller, job: Read) -> Result<Submitted, ApiError> {
+    let job = job.map_err(ApiError::Invalid)?;
+    engine.submit(caller, vec![job]).await?.pop().unwrap_or_else(unanswered)
+}
+
+/// Jobs that cannot be read are refused alone, like those that cannot be accepted; answers in the order sent.
+/// An empty or too long batch is refused whole.
+pub(crate) async fn many(
+    engine: &Engine,
+    caller: &Caller,
+    jobs: impl ExactSizeIterator<Item = Read>,
+) -> Result<Vec<Result<Submitted, ApiError>>, ApiError> {
+    match jobs.len() {
+        0 => return Err(ApiError::invalid("jobs", "must not be empty")),
+        1..=BATCH_JOBS_MAX => {}
+        sent => {
+            return Err(ApiError::invalid("jobs", format_args!("must have at most {BATCH_JOBS_MAX} entries; has {sent}")));
+        }
+    }
+    let mut readable = Vec::with_capacity(jobs.len());
+    let refusals: Vec<Option<ApiError>> = jobs.map(|job| keep(job, &mut readable)).collect();
+    let answers = if readable.is_empty() { Vec::new() } else { engine.submit(caller, readable).await? };
+    let mut answers = answers.into_iter();
+    let merge = |refused: Option<ApiError>| refused.map_or_else(|| answers.next().unwrap_or_else(unanswered), Err);
+    Ok(refusals.into_iter().map(merge).collect())
+}
+
+/// Puts a readable job aside; gives back why it is not readable otherwise.
+fn keep(job: Read, readable: &mut Vec<NewJob>) -> Option<ApiError> {
+    match job {
+        Ok(job) => {
+            readable.push(job);
+            None
+        }
+        Err(errors) => Some(ApiError::Invalid(errors)),
+    }
+}
+
+fn unanswered() -> Result<Submitted, ApiError> {
+    Err(ApiError::Internal("a submit was not answered".into()))
+}

@@ -1,0 +1,54 @@
+//! Who calls. Unverified until authentication exists, and checked like every other name.
+
+use http::{HeaderMap, HeaderName};
+use lockgate_core::ids::{ActorId, TenantId, check_name};
+use lockgate_core::request::{Caller, FieldError};
+use lockgate_engine::ApiError;
+
+const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
+const ACTOR: HeaderName = HeaderName::from_static("x-lockgate-actor");
+
+/// Reads tenant and actor from REST headers or gRPC metadata, which are the same thing.
+pub(crate) fn caller(headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let tenant = name(headers, &TENANT, "default");
+    let actor = name(headers, &ACTOR, "anonymous");
+    match (tenant, actor) {
+        (Ok(tenant), Ok(actor)) => Ok(Caller { tenant: TenantId::from(tenant), actor: ActorId::from(actor) }),
+        (tenant, actor) => Err(ApiError::Invalid([tenant.err(), actor.err()].into_iter().flatten().collect())),
+    }
+}
+
+fn name<'a>(headers: &'a HeaderMap, header: &HeaderName, absent: &'a str) -> Result<&'a str, FieldError> {
+    let mut values = headers.get_all(header).iter();
+    let Some(value) = values.next() else { return Ok(absent) };
+    if values.next().is_some() {
+        return Err(FieldError::new(header.as_str(), "must be given once"));
+    }
+    let text = value.to_str().map_err(|_| FieldError::new(header.as_str(), "must be plain ASCII text"))?;
+    check_name(text).map_err(|error| FieldError::new(header.as_str(), error))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn without_headers_the_caller_is_anonymous_in_the_default_tenant() {
+        let caller = caller(&HeaderMap::new()).expect("defaults");
+        assert_eq!((caller.tenant.as_str(), caller.actor.as_str()), ("default", "anonymous"));
+    }
+
+    #[test]
+    fn every_bad_header_is_named() {
+        let mut headers = HeaderMap::new();
+        headers.insert(TENANT, HeaderValue::from_static("a b"));
+        headers.append(ACTOR, HeaderValue::from_static("one"));
+        headers.append(ACTOR, HeaderValue::from_static("two"));
+        let Err(ApiError::Invalid(errors)) = caller(&headers) else { panic!("must be refused") };
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["x-lockgate-tenant", "x-lockgate-actor"]);
+    }
+}

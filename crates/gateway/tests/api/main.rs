@@ -1,0 +1,10 @@
+//! The gateway through real sockets, over a real engine on the memory ports.
+
+mod bad_input;
+mod dead_letters;
+mod doors;
+mod events;
+mod idempotency;
+mod jobs;
+mod support;
+mod workers;

@@ -1,0 +1,18 @@
+//! Compiles the public contract without a protoc on the machine.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use prost::Message;
+
+#[expect(clippy::disallowed_methods, reason = "cargo tells build scripts where to write by environment")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from("../../proto");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let files = ["job", "scheduler", "worker"].map(|name| root.join(format!("lockgate/v1/{name}.proto")));
+    let descriptors = protox::compile(files, [&root])?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin");
+    std::fs::write(out, descriptors.encode_to_vec())?;
+    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}

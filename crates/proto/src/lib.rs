@@ -1,0 +1,33 @@
+//! The public contract as Rust types, and the conversions to and from `core`.
+
+mod job;
+mod names;
+mod request;
+mod result;
+
+pub use job::job;
+pub use names::{known_priority, known_state};
+pub use request::new_job;
+pub use result::outcome;
+
+/// Package `lockgate.v1`.
+#[allow(clippy::all, clippy::pedantic, unreachable_pub, missing_docs, reason = "generated")]
+pub mod v1 {
+    tonic::include_proto!("lockgate.v1");
+
+    /// For gRPC reflection.
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+}
+
+/// JSON text as wire bytes. The text is shared, not copied.
+pub fn json_bytes(json: &lockgate_core::request::Json) -> bytes::Bytes {
+    struct Shared(lockgate_core::request::Json);
+
+    impl AsRef<[u8]> for Shared {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_str().as_bytes()
+        }
+    }
+
+    bytes::Bytes::from_owner(Shared(json.clone()))
+}

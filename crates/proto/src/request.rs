@@ -1,0 +1,98 @@
+//! A job as a client sends it.
+
+use lockgate_core::request::{FieldError, Json, NewJob};
+use lockgate_core::time::Timestamp;
+
+use crate::names::known_priority;
+use crate::v1;
+
+/// Takes a request off the wire. Names every field that cannot be taken; the rest is checked where requests are frozen.
+pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
+    let mut errors = unsupported(&wire);
+    let priority = known_priority(wire.priority).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    let payload = payload(&wire.payload_json).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(NewJob {
+        job_id: present(wire.job_id),
+        topic: wire.topic,
+        payload,
+        priority,
+        labels: wire.labels.into_iter().collect(),
+        env: wire.env.into_iter().collect(),
+        idempotency_key: present(wire.idempotency_key),
+        max_attempts: wire.max_attempts,
+        timeout_ms: wire.timeout_ms,
+        not_before: wire.not_before_ms.map(Timestamp::from_millis),
+        deadline_ms: wire.deadline_ms,
+        requires: wire.requires.into_iter().collect(),
+        trace_id: present(wire.trace_id),
+    })
+}
+
+/// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
+fn unsupported(wire: &v1::NewJob) -> Vec<FieldError> {
+    let given = [
+        ("capability", !wire.capability.is_empty()),
+        ("risk_tags", !wire.risk_tags.is_empty()),
+        ("workflow_id", !wire.workflow_id.is_empty()),
+        ("compensation", !wire.compensation_json.is_empty()),
+    ];
+    let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
+    given.into_iter().filter_map(refused).collect()
+}
+
+fn payload(bytes: &[u8]) -> Result<Option<Json>, FieldError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| FieldError::new("payload", format_args!("must be UTF-8: {error}")))?;
+    let json = Json::parse(text).map_err(|error| FieldError::new("payload", format_args!("must be JSON: {error}")))?;
+    Ok(Some(json))
+}
+
+/// proto3 has no absent text; an empty one means absent.
+fn present(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bad_field_is_named_at_once() {
+        let wire = v1::NewJob {
+            priority: 9,
+            payload_json: "{".into(),
+            workflow_id: "w".into(),
+            risk_tags: vec!["x".into()],
+            ..v1::NewJob::default()
+        };
+        let fields: Vec<String> = new_job(wire).expect_err("refused").into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["risk_tags", "workflow_id", "priority", "payload"]);
+    }
+
+    #[test]
+    fn the_payload_is_taken_as_the_text_it_came_in() {
+        let wire = v1::NewJob { payload_json: r#"{ "b":1, "a":2 }"#.into(), ..v1::NewJob::default() };
+        let payload = new_job(wire).expect("accepted").payload.expect("given");
+        assert_eq!(payload.as_str(), r#"{ "b":1, "a":2 }"#);
+        assert_eq!(&crate::json_bytes(&payload)[..], payload.as_str().as_bytes());
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_refused() {
+        let wire = v1::NewJob { payload_json: vec![b'"', 0xff, b'"'].into(), ..v1::NewJob::default() };
+        let errors = new_job(wire).expect_err("refused");
+        assert!(errors[0].message.contains("UTF-8"), "{errors:?}");
+    }
+}

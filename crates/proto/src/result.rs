@@ -1,0 +1,78 @@
+//! How an attempt ended, as a worker says it.
+
+use std::time::Duration;
+
+use lockgate_core::job::Outcome;
+use lockgate_core::limits::{PAYLOAD_BYTES_MAX, SPAN_MS_MAX};
+use lockgate_core::request::Json;
+
+use crate::v1::result::{Outcome as Wire, Succeeded};
+
+/// Takes an outcome off the wire. One that makes no sense is the handler's failure, not the platform's: the same handler
+/// would answer the same again, so the job fails for good and says why.
+pub fn outcome(wire: Option<Wire>) -> Outcome {
+    match wire {
+        None => fatal("the worker reported a result without an outcome"),
+        Some(Wire::Succeeded(Succeeded { result_json })) => succeeded(&result_json),
+        Some(Wire::FailedRetryable(failed)) => {
+            Outcome::FailedRetryable { error: failed.error.into(), retry_after: failed.retry_after_ms.map(span) }
+        }
+        Some(Wire::FailedFatal(failed)) => Outcome::FailedFatal { error: failed.error.into() },
+        Some(Wire::TimedOut(_)) => Outcome::TimedOut,
+        Some(Wire::Cancelled(cancelled)) => Outcome::Cancelled { note: cancelled.note.into() },
+        Some(Wire::Snooze(snooze)) => Outcome::Snooze { delay: span(snooze.delay_ms) },
+        Some(Wire::Interrupted(_)) => Outcome::Interrupted,
+    }
+}
+
+fn succeeded(json: &[u8]) -> Outcome {
+    if json.is_empty() {
+        return Outcome::Succeeded { result: Json::null() };
+    }
+    if json.len() > PAYLOAD_BYTES_MAX {
+        return fatal(&format!("the result has {} bytes; at most {PAYLOAD_BYTES_MAX} are kept", json.len()));
+    }
+    let text = match std::str::from_utf8(json) {
+        Ok(text) => text,
+        Err(error) => return fatal(&format!("the result is not UTF-8: {error}")),
+    };
+    match Json::parse(text) {
+        Ok(result) => Outcome::Succeeded { result },
+        Err(error) => fatal(&format!("the result is not JSON: {error}")),
+    }
+}
+
+fn fatal(error: &str) -> Outcome {
+    Outcome::FailedFatal { error: error.into() }
+}
+
+/// Bounded like every span a client may ask for, so that arithmetic on it never overflows.
+fn span(ms: u64) -> Duration {
+    Duration::from_millis(ms.min(SPAN_MS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(json: Vec<u8>) -> String {
+        match outcome(Some(Wire::Succeeded(Succeeded { result_json: json.into() }))) {
+            Outcome::FailedFatal { error } => error.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_kept_fails_the_job_for_good() {
+        assert!(error_of(b"{".to_vec()).contains("not JSON"));
+        assert!(error_of(vec![b'"', 0xff, b'"']).contains("not UTF-8"));
+        assert!(error_of(vec![b' '; PAYLOAD_BYTES_MAX + 1]).contains("1048577 bytes"));
+        assert!(matches!(outcome(None), Outcome::FailedFatal { .. }));
+    }
+
+    #[test]
+    fn no_result_is_null() {
+        let none = Wire::Succeeded(Succeeded { result_json: Vec::new().into() });
+        assert_eq!(outcome(Some(none)), Outcome::Succeeded { result: Json::null() });
+    }
+}
