@@ -1,0 +1,85 @@
+//! What a handler knows of the attempt it runs, and what it can tell the server while it runs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::session::{Attempt, Crew};
+
+/// Handed to every handler call. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    attempt: Arc<Attempt>,
+    crew: Arc<Crew>,
+}
+
+impl Context {
+    pub(crate) fn new(attempt: Arc<Attempt>, crew: Arc<Crew>) -> Self {
+        Self { attempt, crew }
+    }
+
+    pub fn job_id(&self) -> &str {
+        &self.attempt.assignment.job_id
+    }
+
+    /// Number of this attempt, from 1. It grows over retries, losses and replays, and never restarts.
+    pub fn attempt(&self) -> u32 {
+        self.attempt.assignment.attempt
+    }
+
+    pub fn topic(&self) -> &str {
+        &self.attempt.assignment.topic
+    }
+
+    pub fn tenant(&self) -> &str {
+        &self.attempt.assignment.tenant
+    }
+
+    pub fn trace_id(&self) -> &str {
+        &self.attempt.assignment.trace_id
+    }
+
+    pub fn labels(&self) -> &HashMap<String, String> {
+        &self.attempt.assignment.labels
+    }
+
+    pub fn env(&self) -> &HashMap<String, String> {
+        &self.attempt.assignment.env
+    }
+
+    /// Tells watchers how far the job is. Only the latest report waiting to be sent is sent.
+    pub fn progress(&self, percent: u32, message: impl Into<String>) {
+        self.crew.progress(&self.attempt, percent, message.into());
+    }
+
+    /// Adds a line to the job's log. Lines beyond what the connection can carry are dropped and counted in the log itself.
+    pub fn log(&self, line: impl Into<String>) {
+        self.crew.log(&self.attempt, line.into());
+    }
+
+    /// Whether the attempt no longer counts. A handler that goes on is dropped a second later.
+    pub fn is_cancelled(&self) -> bool {
+        self.attempt.is_cancelled()
+    }
+
+    /// Waits until the attempt no longer counts.
+    pub async fn cancelled(&self) {
+        self.attempt.cancelled().await;
+    }
+
+    /// Leaves this attempt out of what the worker says it holds, as if the worker had forgotten it: the server then calls
+    /// it lost and starts another. For drills and load tests.
+    pub fn hide_from_inventory(&self) {
+        self.attempt.hide();
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("job_id", &self.job_id())
+            .field("attempt", &self.attempt())
+            .field("topic", &self.topic())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,143 @@
+//! How a handler says that it did not succeed, and why a worker could not run at all.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lockgate_core::limits::ERROR_BYTES_MAX;
+use lockgate_proto::v1::result::Outcome;
+use lockgate_proto::v1::result::{Cancelled, FailedFatal, FailedRetryable, Snooze};
+
+/// What a handler returns when the job is not done. Any [`std::error::Error`] becomes a retryable one through `?`.
+///
+/// It does not implement `Error` itself: that is what makes the blanket conversion possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobError(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Retryable { error: String, after: Option<Duration> },
+    Fatal { error: String },
+    Cancelled { note: String },
+    Snooze { delay: Duration },
+}
+
+impl JobError {
+    /// Another attempt may succeed. The server chooses when.
+    pub fn retryable(error: impl fmt::Display) -> Self {
+        Self(Kind::Retryable { error: clipped(error), after: None })
+    }
+
+    /// Another attempt may succeed, but not before `after` has passed.
+    pub fn retry_after(error: impl fmt::Display, after: Duration) -> Self {
+        Self(Kind::Retryable { error: clipped(error), after: Some(after) })
+    }
+
+    /// No attempt can succeed: the job becomes a dead letter now.
+    pub fn fatal(error: impl fmt::Display) -> Self {
+        Self(Kind::Fatal { error: clipped(error) })
+    }
+
+    /// The handler itself found that the work is no longer wanted: the job ends as cancelled.
+    pub fn cancelled(note: impl fmt::Display) -> Self {
+        Self(Kind::Cancelled { note: clipped(note) })
+    }
+
+    /// Not now: run the job again after `delay`. Costs no attempt.
+    pub fn snooze(delay: Duration) -> Self {
+        Self(Kind::Snooze { delay })
+    }
+
+    pub(crate) fn into_outcome(self) -> Outcome {
+        match self.0 {
+            Kind::Retryable { error, after } => {
+                Outcome::FailedRetryable(FailedRetryable { error, retry_after_ms: after.map(millis) })
+            }
+            Kind::Fatal { error } => Outcome::FailedFatal(FailedFatal { error }),
+            Kind::Cancelled { note } => Outcome::Cancelled(Cancelled { note }),
+            Kind::Snooze { delay } => Outcome::Snooze(Snooze { delay_ms: millis(delay) }),
+        }
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Retryable { error, .. } | Kind::Fatal { error } => f.write_str(error),
+            Kind::Cancelled { note } => write!(f, "cancelled: {note}"),
+            Kind::Snooze { delay } => write!(f, "snoozed for {delay:?}"),
+        }
+    }
+}
+
+impl<E: Error> From<E> for JobError {
+    fn from(error: E) -> Self {
+        Self::retryable(chain(&error))
+    }
+}
+
+/// The error and its causes in one line, since only the text travels. A cause that the text before it already tells is left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+fn clipped(text: impl fmt::Display) -> String {
+    let mut text = text.to_string();
+    text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
+    text
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why [`Worker::run`](crate::Worker::run) ended without being asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The program must be changed: an address that is none, a worker without handlers.
+    #[error("the worker is not set up to run: {0}")]
+    Setup(String),
+    /// The server does not want this worker; trying again would not help.
+    #[error("the server refuses this worker: {} ({:?})", .0.message(), .0.code())]
+    Refused(Box<tonic::Status>),
+    /// The result journal cannot be used: in use by another worker, or no such folder.
+    #[error("result journal {}: {source}", path.display())]
+    Journal { path: PathBuf, source: io::Error },
+    /// The operating system gave no randomness or no signal notifications.
+    #[error("the system refuses a service the worker needs: {0}")]
+    System(#[from] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn any_error_becomes_retryable_and_tells_its_causes() {
+        let error = JobError::from(Outer(io::Error::other("disk gone")));
+        assert_eq!(error, JobError::retryable("outer: disk gone"));
+    }
+
+    #[test]
+    fn long_errors_are_cut_at_a_character() {
+        let JobError(Kind::Fatal { error }) = JobError::fatal("é".repeat(ERROR_BYTES_MAX)) else {
+            panic!("fatal expected")
+        };
+        assert_eq!(error.len(), ERROR_BYTES_MAX);
+    }
+}

@@ -1,0 +1,86 @@
+//! `job.db_tx`: an effect that happens once, however often its job is run. The unique key is the proof.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::context::Context;
+use crate::error::JobError;
+use crate::payload::Payload;
+
+/// Why a database could not tell whether it has a key. Always worth another attempt.
+pub type EffectError = Box<dyn Error + Send + Sync>;
+
+/// A table with a unique key.
+#[async_trait]
+pub trait Effects: Send + Sync {
+    /// Stores `value` under `key` unless the key is there; true when it was stored by this call.
+    ///
+    /// Check and insert must be one transaction, durable when this returns.
+    async fn insert_once(&self, key: &str, value: &str) -> Result<bool, EffectError>;
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    unique_key: String,
+    value: Box<RawValue>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Output {
+    /// False when an earlier attempt, or another job with the same key, had done it.
+    applied: bool,
+}
+
+pub(super) async fn run(effects: Arc<dyn Effects>, context: Context, payload: Payload) -> Result<Output, JobError> {
+    apply(&*effects, context.tenant(), &payload).await
+}
+
+/// Keys of different tenants never meet.
+async fn apply(effects: &dyn Effects, tenant: &str, payload: &Payload) -> Result<Output, JobError> {
+    let input: Input = payload.json()?;
+    if input.unique_key.is_empty() {
+        return Err(JobError::fatal("bad payload: field `unique_key`: must not be empty"));
+    }
+    let key = format!("{tenant}/{}", input.unique_key);
+    let applied = effects.insert_once(&key, input.value.get()).await.map_err(JobError::retryable)?;
+    Ok(Output { applied })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Table(Mutex<BTreeMap<String, String>>);
+
+    #[async_trait]
+    impl Effects for Table {
+        async fn insert_once(&self, key: &str, value: &str) -> Result<bool, EffectError> {
+            let mut rows = self.0.lock();
+            if rows.contains_key(key) {
+                return Ok(false);
+            }
+            rows.insert(key.to_owned(), value.to_owned());
+            Ok(true)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_effect_is_applied_once_per_tenant_and_key() {
+        let table = Table::default();
+        let payload = Payload::new(r#"{"unique_key":"order-1","value":{"eur":5}}"#.as_bytes().into());
+        assert_eq!(apply(&table, "a", &payload).await, Ok(Output { applied: true }));
+        assert_eq!(apply(&table, "a", &payload).await, Ok(Output { applied: false }));
+        assert_eq!(apply(&table, "b", &payload).await, Ok(Output { applied: true }));
+        assert_eq!(table.0.lock()["a/order-1"], r#"{"eur":5}"#);
+    }
+}

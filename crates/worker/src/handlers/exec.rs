@@ -1,0 +1,90 @@
+//! `job.exec`: runs a command. Off unless the worker allows it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::exec_process::{Captured, Process};
+use crate::context::Context;
+use crate::error::JobError;
+use crate::payload::Payload;
+
+/// The worker's own environment may hold its secrets, so a command starts with this instead.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How much of what the command said on stderr goes into the error text.
+const ERROR_TAIL_BYTES: usize = 2 << 10;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The program and its arguments; no shell in between.
+    command: Vec<String>,
+    #[serde(default)]
+    stdin: String,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Ends the command earlier than the attempt's own timeout.
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    exit_code: i32,
+    stdout: String,
+    truncated: bool,
+}
+
+pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, JobError> {
+    let input: Input = payload.json()?;
+    let Some((program, arguments)) = input.command.split_first() else {
+        return Err(JobError::fatal("bad payload: field `command`: must name a program"));
+    };
+    let env = environment(context, input.env)?;
+    let process = Process::start(program, arguments, &env).map_err(|error| not_started(program, &error))?;
+    let finished = process.finish(input.stdin, |line| context.log(line));
+    let captured = match input.timeout_ms {
+        Some(ms) => timeout(Duration::from_millis(ms), finished)
+            .await
+            .map_err(|_| JobError::retryable(format_args!("the command did not end within {ms} ms and was killed")))?,
+        None => finished.await,
+    };
+    judge(captured?)
+}
+
+/// A program that is not there will not be there the next time; a machine that is full may have room again.
+fn not_started(program: &str, error: &io::Error) -> JobError {
+    let text = format!("cannot start {program}: {error}");
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => JobError::fatal(text),
+        _ => JobError::retryable(text),
+    }
+}
+
+fn environment(context: &Context, own: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, JobError> {
+    let mut env = BTreeMap::from([
+        ("PATH".to_owned(), PATH.to_owned()),
+        ("LOCKGATE_JOB_ID".to_owned(), context.job_id().to_owned()),
+        ("LOCKGATE_ATTEMPT".to_owned(), context.attempt().to_string()),
+    ]);
+    env.extend(context.env().iter().map(|(key, value)| (key.clone(), value.clone())));
+    env.extend(own);
+    // The operating system has no way to say these, and the standard library would only say "invalid".
+    match env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
+        Some(key) => Err(JobError::fatal(format_args!("bad payload: field `env`: {key:?} is no name of a variable"))),
+        None => Ok(env),
+    }
+}
+
+fn judge(captured: Captured) -> Result<Output, JobError> {
+    match captured.status.code() {
+        Some(0) => Ok(Output { exit_code: 0, stdout: captured.stdout, truncated: captured.truncated }),
+        _ => {
+            let from = captured.stderr.len().saturating_sub(ERROR_TAIL_BYTES);
+            let tail = &captured.stderr[captured.stderr.ceil_char_boundary(from)..];
+            Err(JobError::retryable(format_args!("the command ended with {}: {}", captured.status, tail.trim_end())))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Handlers every server brings along, so that the first job needs no code.
+
+mod always_fail;
+mod breaker;
+mod db_tx;
+mod echo;
+mod exec;
+mod exec_process;
+mod flaky;
+mod guard;
+mod http_call;
+mod http_client;
+mod noop;
+mod sleep;
+
+use std::future::Future;
+use std::sync::Arc;
+
+pub use self::db_tx::{EffectError, Effects};
+use crate::context::Context;
+use crate::error::{JobError, chain};
+use crate::worker::Worker;
+
+/// The built-in handlers and what they may do.
+#[derive(Clone, Default)]
+pub struct Builtin {
+    /// Registers `job.exec`, which runs any command as the worker's user.
+    pub allow_exec: bool,
+    /// Lets `job.http_call` reach private, loopback and link-local addresses.
+    pub allow_private_addresses: bool,
+    /// Where `job.db_tx` writes. Without it the topic is not served.
+    pub effects: Option<Arc<dyn Effects>>,
+}
+
+impl Builtin {
+    /// Adds the handlers to a worker.
+    pub fn register(self, worker: Worker) -> Worker {
+        let worker = worker
+            .handle("job.noop", |_, _| noop::run())
+            .handle("job.echo", |_, payload| echo::run(payload))
+            .handle("job.sleep", |context, payload| async move {
+                unless_cancelled(&context, sleep::run(&context, &payload)).await
+            })
+            .handle("job.flaky", |context, payload| flaky::run(context.attempt(), payload))
+            .handle("job.always_fail", |_, payload| always_fail::run(payload));
+        let worker = with_http_call(worker, self.allow_private_addresses);
+        let worker = if self.allow_exec { with_exec(worker) } else { worker };
+        match self.effects {
+            Some(effects) => {
+                worker.handle("job.db_tx", move |context, payload| db_tx::run(effects.clone(), context, payload))
+            }
+            None => worker,
+        }
+    }
+}
+
+fn with_exec(worker: Worker) -> Worker {
+    worker.handle(
+        "job.exec",
+        |context, payload| async move { unless_cancelled(&context, exec::run(&context, &payload)).await },
+    )
+}
+
+/// Drops work that can be dropped anywhere as soon as its attempt no longer counts, which frees the slot a second earlier.
+async fn unless_cancelled<T>(context: &Context, work: impl Future<Output = Result<T, JobError>>) -> Result<T, JobError> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = context.cancelled() => Err(JobError::cancelled("the attempt no longer counts")),
+    }
+}
+
+fn with_http_call(worker: Worker, allow_private_addresses: bool) -> Worker {
+    match http_call::Caller::new(allow_private_addresses) {
+        Ok(caller) => {
+            let caller = Arc::new(caller);
+            worker.handle("job.http_call", move |context, payload| {
+                let caller = caller.clone();
+                async move { unless_cancelled(&context, http_call::run(&caller, &payload)).await }
+            })
+        }
+        Err(error) => worker.mistake(format!("job.http_call: {}", chain(&error))),
+    }
+}

@@ -1,0 +1,32 @@
+//! `job.sleep`: takes its time, and on request lets its first attempt be taken for lost.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::context::Context;
+use crate::error::JobError;
+use crate::payload::Payload;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    ms: u64,
+    /// False leaves the first attempt out of the worker's inventory, to force a reap. Later attempts are normal, so the job
+    /// ends.
+    #[serde(default = "yes")]
+    renew: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) async fn run(context: &Context, payload: &Payload) -> Result<(), JobError> {
+    let input: Input = payload.json()?;
+    if !input.renew && context.attempt() == 1 {
+        context.hide_from_inventory();
+    }
+    tokio::time::sleep(Duration::from_millis(input.ms)).await;
+    Ok(())
+}

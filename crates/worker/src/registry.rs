@@ -1,0 +1,178 @@
+//! Which handler serves which topic.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockgate_core::limits::PAYLOAD_BYTES_MAX;
+use lockgate_proto::v1::result::{Outcome, Succeeded};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::JobError;
+use crate::payload::Payload;
+
+type Call = dyn Fn(Context, Payload) -> BoxFuture<'static, Outcome> + Send + Sync;
+
+/// What happens to running attempts of a topic when the server has not been heard for so long that it is about to give
+/// them to another worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeaseLoss {
+    /// Finish, keep the result, report it when the server is back.
+    #[default]
+    Continue,
+    /// Cancel them before the lease ends: at no time do two workers run the same job.
+    Stop,
+}
+
+/// One registered handler.
+pub(crate) struct Route {
+    call: Box<Call>,
+    pub lease_loss: LeaseLoss,
+    pub gate: Gate,
+}
+
+impl Route {
+    pub(crate) fn new<F, Fut, T>(handler: F) -> Self
+    where
+        F: Fn(Context, Payload) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, JobError>> + Send + 'static,
+        T: Serialize + 'static,
+    {
+        let call = move |context: Context, payload: Payload| handler(context, payload).map(outcome_of).boxed();
+        Self { call: Box::new(call), lease_loss: LeaseLoss::Continue, gate: Gate::new() }
+    }
+
+    pub(crate) fn call(&self, context: Context, payload: Payload) -> BoxFuture<'static, Outcome> {
+        (self.call)(context, payload)
+    }
+}
+
+fn outcome_of<T: Serialize>(returned: Result<T, JobError>) -> Outcome {
+    returned.and_then(|value| encoded(&value)).unwrap_or_else(JobError::into_outcome)
+}
+
+fn encoded<T: Serialize>(value: &T) -> Result<Outcome, JobError> {
+    let json = serde_json::to_vec(value)
+        .map_err(|error| JobError::fatal(format_args!("the handler's result is not valid JSON: {error}")))?;
+    if json.len() > PAYLOAD_BYTES_MAX {
+        let size = json.len();
+        return Err(JobError::fatal(format_args!("the handler's result has {size} bytes, more than {PAYLOAD_BYTES_MAX}")));
+    }
+    Ok(Outcome::Succeeded(Succeeded { result_json: Bytes::from(json) }))
+}
+
+/// Decides whether an attempt is polled once in the task that received it, or gets its own task at once.
+///
+/// The first saves a task per job for handlers that are ready at once; a handler that computes for long inside its first
+/// poll would hold up its neighbours, so a slow one is spawned for a while.
+pub(crate) struct Gate {
+    spawn_next: AtomicU32,
+}
+
+impl Gate {
+    /// A first poll longer than this costs its neighbours more than the task it saves (about 1 µs), a hundred times over.
+    const SLOW: Duration = Duration::from_micros(100);
+    /// Attempts spawned after a slow one, before the topic is tried again.
+    const PENALTY: u32 = 1_000;
+
+    /// Nothing is known of a new topic, so its first attempt is spawned and measured there.
+    const fn new() -> Self {
+        Self { spawn_next: AtomicU32::new(1) }
+    }
+
+    pub(crate) fn polls_inline(&self) -> bool {
+        let one_less = |left: u32| left.checked_sub(1);
+        self.spawn_next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
+    }
+
+    pub(crate) fn note_first_poll(&self, took: Duration) {
+        if took > Self::SLOW {
+            self.spawn_next.store(Self::PENALTY, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Handlers by topic. A pattern with a trailing `*` serves any rest; the exact topic wins, then the longest pattern.
+#[derive(Default)]
+pub(crate) struct Registry {
+    routes: BTreeMap<String, Arc<Route>>,
+}
+
+impl Registry {
+    pub(crate) fn insert(&mut self, topic: String, route: Route) {
+        self.routes.insert(topic, Arc::new(route));
+    }
+
+    pub(crate) fn set_lease_loss(&mut self, topic: &str, choice: LeaseLoss) -> bool {
+        let route = self.routes.get_mut(topic).and_then(Arc::get_mut);
+        route.map(|route| route.lease_loss = choice).is_some()
+    }
+
+    pub(crate) fn topics(&self) -> Vec<String> {
+        self.routes.keys().cloned().collect()
+    }
+
+    pub(crate) fn find(&self, topic: &str) -> Option<&Arc<Route>> {
+        self.routes.get(topic).or_else(|| self.find_pattern(topic))
+    }
+
+    fn find_pattern(&self, topic: &str) -> Option<&Arc<Route>> {
+        let fits = |pattern: &str| pattern.strip_suffix('*').is_some_and(|prefix| topic.starts_with(prefix));
+        self.routes
+            .iter()
+            .filter(|(pattern, _)| fits(pattern))
+            .max_by_key(|(pattern, _)| pattern.len())
+            .map(|(_, route)| route)
+    }
+
+    pub(crate) fn stops_on_lease_loss(&self, topic: &str) -> bool {
+        self.find(topic).is_some_and(|route| route.lease_loss == LeaseLoss::Stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(topics: &[&str]) -> Registry {
+        let mut registry = Registry::default();
+        for topic in topics {
+            registry.insert((*topic).to_owned(), Route::new(|_, payload| async { Ok(payload) }));
+        }
+        registry
+    }
+
+    #[test]
+    fn the_exact_topic_wins_then_the_longest_pattern() {
+        let registry = registry(&["*", "mail.*", "mail.send"]);
+        let find = |topic| registry.find(topic).map(Arc::as_ptr);
+        let by_name = |name: &str| registry.routes.get(name).map(Arc::as_ptr);
+        assert_eq!(find("mail.send"), by_name("mail.send"));
+        assert_eq!(find("mail.open"), by_name("mail.*"));
+        assert_eq!(find("other"), by_name("*"));
+    }
+
+    #[test]
+    fn a_slow_first_poll_gives_the_next_attempts_their_own_task() {
+        let gate = Gate::new();
+        assert!(!gate.polls_inline(), "an unknown topic is measured first");
+        assert!(gate.polls_inline());
+        gate.note_first_poll(Duration::from_millis(5));
+        for _ in 0..Gate::PENALTY {
+            assert!(!gate.polls_inline());
+        }
+        assert!(gate.polls_inline());
+    }
+
+    #[test]
+    fn a_result_beyond_the_limit_is_a_fatal_failure() {
+        let outcome = outcome_of(Ok("x".repeat(PAYLOAD_BYTES_MAX)));
+        assert!(matches!(outcome, Outcome::FailedFatal(_)));
+    }
+}

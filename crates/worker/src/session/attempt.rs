@@ -1,0 +1,104 @@
+//! One assignment in the hands of this worker, and the signals that reach its handler.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::time::Duration;
+
+use lockgate_proto::v1::Assignment;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::wall;
+
+/// How long a handler that was told to stop may take to do so before it is dropped. Below the 2 s that lie between the
+/// lease-loss signal and the end of the lease, so that nothing runs on beyond it.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(1);
+
+const GOING: u8 = 0;
+const CANCELLED: u8 = 1;
+const ABORTED: u8 = 2;
+const NOT_STARTED: i64 = i64::MIN;
+
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub assignment: Assignment,
+    level: AtomicU8,
+    raised: Notify,
+    hidden: AtomicBool,
+    started_at_ms: AtomicI64,
+}
+
+impl Attempt {
+    pub(crate) fn new(assignment: Assignment) -> Self {
+        Self {
+            assignment,
+            level: AtomicU8::new(GOING),
+            raised: Notify::new(),
+            hidden: AtomicBool::new(false),
+            started_at_ms: AtomicI64::new(NOT_STARTED),
+        }
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.assignment.token
+    }
+
+    /// The job's own limit; none when the server sent no number.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        (self.assignment.timeout_ms > 0).then(|| Duration::from_millis(self.assignment.timeout_ms))
+    }
+
+    pub(crate) fn start(&self) {
+        self.started_at_ms.store(wall::now_ms(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn started_at_ms(&self) -> Option<i64> {
+        Some(self.started_at_ms.load(Ordering::Relaxed)).filter(|at| *at != NOT_STARTED)
+    }
+
+    pub(crate) fn hide(&self) {
+        self.hidden.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.hidden.load(Ordering::Relaxed)
+    }
+
+    /// Tells the handler to stop; it is dropped after [`STOP_GRACE`].
+    pub(crate) fn cancel(&self) {
+        self.raise(CANCELLED);
+    }
+
+    /// Drops the handler at its next await point.
+    pub(crate) fn abort(&self) {
+        self.raise(ABORTED);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.level.load(Ordering::Acquire) >= CANCELLED
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        self.reached(CANCELLED).await;
+    }
+
+    /// Ends when the handler must no longer run.
+    pub(crate) async fn cut_off(&self) {
+        self.cancelled().await;
+        let _ = timeout(STOP_GRACE, self.reached(ABORTED)).await;
+    }
+
+    fn raise(&self, level: u8) {
+        self.level.fetch_max(level, Ordering::AcqRel);
+        self.raised.notify_waiters();
+    }
+
+    async fn reached(&self, level: u8) {
+        loop {
+            let raised = self.raised.notified();
+            if self.level.load(Ordering::Acquire) >= level {
+                return;
+            }
+            raised.await;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! How long to wait before the next try to attach.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST: Duration = Duration::from_secs(5);
+
+/// Doubles from 50 ms to 5 s. Each wait is cut to a random half of it or more, so that a thousand workers of a restarted
+/// server do not come back in step.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+}
+
+impl Backoff {
+    pub(crate) fn new() -> Self {
+        Self { next: FIRST }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.next = FIRST;
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        // Without randomness the waits are merely in step.
+        let share = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
+        let wait = self.next.mul_f64(0.5 + share / 2.0);
+        self.next = (self.next * 2).min(LONGEST);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_five_seconds_and_start_again_after_a_reset() {
+        let mut backoff = Backoff::new();
+        let waits: Vec<_> = (0..10).map(|_| backoff.next()).collect();
+        assert!(waits[0] >= FIRST / 2 && waits[0] <= FIRST);
+        assert!(waits[9] >= LONGEST / 2 && waits[9] <= LONGEST);
+        backoff.reset();
+        assert!(backoff.next() <= FIRST);
+    }
+}

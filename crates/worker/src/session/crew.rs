@@ -1,0 +1,342 @@
+//! The state of one worker session, shared by the tasks that run attempts and the one that speaks with the server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::task::AtomicWaker;
+use lockgate_core::limits::ERROR_BYTES_MAX;
+use lockgate_proto::v1::WorkerMessage;
+use lockgate_proto::v1::result::{Interrupted, Outcome};
+use lockgate_proto::v1::{Assignment, Hello, LogReport, ProgressReport, Result as Report, ResultAck, ServerMessage, Stop};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::attempt::Attempt;
+use super::journal::Journal;
+use super::ledger::{Forgotten, Ledger};
+use super::outbox::Outbox;
+use super::uplink::Phase;
+use crate::registry::Registry;
+use crate::wall;
+
+/// A result without an answer for this long is sent again on the same stream.
+const RESEND_AFTER: Duration = Duration::from_secs(5);
+
+/// An attempt that no longer runs, and how it ended.
+pub(crate) struct Ended {
+    pub attempt: Arc<Attempt>,
+    pub outcome: Outcome,
+}
+
+pub(crate) struct Crew {
+    /// What every Hello says; the inventory is filled in when it is sent.
+    profile: Hello,
+    pub registry: Registry,
+    journal: Option<Journal>,
+    state: Mutex<State>,
+    /// Wakes the connection when something waits to be sent.
+    outgoing: AtomicWaker,
+    /// Told of every end and acknowledgement, for those who wait for the last one.
+    settled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    ledger: Ledger,
+    outbox: Outbox,
+    /// Assignments beyond the slots, in the order they came.
+    line: VecDeque<Arc<Attempt>>,
+    /// Slots in use. A stopped attempt uses its slot until its handler is gone.
+    busy: usize,
+    draining: bool,
+    closing: bool,
+    stream: u64,
+    phase: Phase,
+}
+
+impl Crew {
+    pub(crate) fn new(profile: Hello, registry: Registry, journal: Option<Journal>, restored: Vec<Report>) -> Self {
+        let mut state = State::default();
+        for report in restored {
+            state.ledger.restore(report);
+        }
+        let (outgoing, settled) = (AtomicWaker::new(), Notify::new());
+        Self { profile, registry, journal, state: Mutex::new(state), outgoing, settled }
+    }
+
+    /// Takes in a message; returns the attempts to start now.
+    pub(crate) fn receive(&self, message: ServerMessage) -> Vec<Arc<Attempt>> {
+        let mut done_with = Vec::new();
+        let ready = {
+            let mut state = self.state.lock();
+            state.acknowledge(message.acks, &mut done_with);
+            state.stop(message.stops, &mut done_with);
+            self.assign(&mut state, message.assignments)
+        };
+        if let Some(journal) = &self.journal {
+            journal.remove(done_with);
+        }
+        self.outgoing.wake();
+        self.settled.notify_waiters();
+        ready
+    }
+
+    fn assign(&self, state: &mut State, assignments: Vec<Assignment>) -> Vec<Arc<Attempt>> {
+        let slots = self.slots();
+        let mut ready = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            let attempt = Arc::new(Attempt::new(assignment));
+            if !state.ledger.take(&attempt) {
+                continue;
+            }
+            if state.draining {
+                self.conclude(state, Ended { attempt, outcome: Outcome::Interrupted(Interrupted {}) });
+            } else if state.busy < slots {
+                state.busy += 1;
+                ready.push(attempt);
+            } else {
+                state.line.push_back(attempt);
+            }
+        }
+        ready
+    }
+
+    /// Records what began and what ended; returns the attempts that now find a free slot.
+    pub(crate) fn record(&self, begun: Vec<Arc<Attempt>>, ended: Vec<Ended>) -> Vec<Arc<Attempt>> {
+        let slots = self.slots();
+        let ready = {
+            let mut state = self.state.lock();
+            for attempt in begun {
+                state.outbox.push_start(attempt.token().to_owned());
+            }
+            state.busy -= ended.len();
+            for one in ended {
+                self.conclude(&mut state, one);
+            }
+            let free = slots.saturating_sub(state.busy).min(state.line.len());
+            state.busy += free;
+            state.line.drain(..free).collect()
+        };
+        self.outgoing.wake();
+        self.settled.notify_waiters();
+        ready
+    }
+
+    fn conclude(&self, state: &mut State, Ended { attempt, outcome }: Ended) {
+        let Assignment { job_id, token, .. } = &attempt.assignment;
+        let outcome = excused(&attempt, outcome);
+        let report = Report { job_id: job_id.clone(), token: token.clone(), outcome: Some(outcome) };
+        if !state.ledger.finish(&attempt, report) {
+            return;
+        }
+        state.outbox.push_result(token.clone());
+        if let (Some(journal), Some(report)) = (&self.journal, state.ledger.report(token)) {
+            journal.add(report);
+        }
+    }
+
+    pub(crate) fn progress(&self, attempt: &Attempt, percent: u32, mut message: String) {
+        // The server cuts it here as well; sending more could only make a message too large.
+        message.truncate(message.floor_char_boundary(ERROR_BYTES_MAX));
+        let Assignment { job_id, token, .. } = &attempt.assignment;
+        let report = ProgressReport { job_id: job_id.clone(), token: token.clone(), percent: percent.min(100), message };
+        self.state.lock().outbox.push_progress(report);
+        self.outgoing.wake();
+    }
+
+    pub(crate) fn log(&self, attempt: &Attempt, line: String) {
+        let Assignment { job_id, token, .. } = &attempt.assignment;
+        let report = LogReport { job_id: job_id.clone(), token: token.clone(), at_ms: wall::now_ms(), line };
+        self.state.lock().outbox.push_log(report);
+        self.outgoing.wake();
+    }
+
+    /// Cancels the attempts of topics that must not outlive the lease, and gives back those that have not begun.
+    /// Returns how many there were.
+    pub(crate) fn stop_leased(&self) -> usize {
+        let mut state = self.state.lock();
+        let leased = |attempt: &Arc<Attempt>| self.registry.stops_on_lease_loss(&attempt.assignment.topic);
+        let (given_back, kept): (VecDeque<_>, _) = std::mem::take(&mut state.line).into_iter().partition(leased);
+        state.line = kept;
+        let unbegun = given_back.len();
+        self.give_back(&mut state, given_back);
+        let running = state.ledger.all_going().filter(|attempt| leased(attempt));
+        unbegun + running.inspect(|attempt| attempt.cancel()).count()
+    }
+
+    /// Takes no more work and gives back what has not begun.
+    pub(crate) fn begin_drain(&self) {
+        {
+            let mut state = self.state.lock();
+            state.draining = true;
+            state.outbox.push_draining();
+            let waiting = std::mem::take(&mut state.line);
+            self.give_back(&mut state, waiting);
+        }
+        self.outgoing.wake();
+    }
+
+    fn give_back(&self, state: &mut State, waiting: VecDeque<Arc<Attempt>>) {
+        for attempt in waiting {
+            self.conclude(state, Ended { attempt, outcome: Outcome::Interrupted(Interrupted {}) });
+        }
+    }
+
+    pub(crate) fn abort_all(&self) {
+        self.state.lock().ledger.all_going().for_each(|attempt| attempt.abort());
+    }
+
+    /// Reports attempts that ignore even an abort as interrupted: their process is about to end.
+    pub(crate) fn write_off(&self) -> usize {
+        let written_off = {
+            let mut state = self.state.lock();
+            let stuck: VecDeque<_> = state.ledger.all_going().cloned().collect();
+            let count = stuck.len();
+            self.give_back(&mut state, stuck);
+            count
+        };
+        self.outgoing.wake();
+        written_off
+    }
+
+    /// Nothing is left to say: the stream ends as soon as everything that waits is sent.
+    pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+        self.outgoing.wake();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state.lock().closing
+    }
+
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.state.lock().ledger.len()
+    }
+
+    pub(crate) async fn all_idle(&self) {
+        self.until(|state| state.busy == 0).await;
+    }
+
+    pub(crate) async fn all_acknowledged(&self) {
+        self.until(|state| state.ledger.is_empty()).await;
+    }
+
+    async fn until(&self, met: impl Fn(&State) -> bool) {
+        loop {
+            let settled = self.settled.notified();
+            if met(&self.state.lock()) {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    fn slots(&self) -> usize {
+        self.profile.slots as usize
+    }
+}
+
+/// The speaking half: one stream at a time, numbered, so that an older one falls silent.
+impl Crew {
+    /// A new stream takes over; returns its number.
+    pub(crate) fn open_stream(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.stream += 1;
+        state.phase = Phase::Greeting;
+        state.stream
+    }
+
+    /// The server knows us: everything unacknowledged is sent again.
+    pub(crate) fn welcomed(&self) {
+        {
+            let mut state = self.state.lock();
+            let State { ledger, outbox, draining, phase, .. } = &mut *state;
+            outbox.rewind(ledger, *draining);
+            *phase = Phase::Open;
+        }
+        self.outgoing.wake();
+    }
+
+    pub(crate) fn close_stream(&self) {
+        self.state.lock().phase = Phase::Away;
+        self.outgoing.wake();
+    }
+
+    /// Sends a beat, and again the results that got no answer: the server may have failed to store them. Beats of
+    /// different workers are not in step, so neither are these.
+    pub(crate) fn beat(&self, number: u64) {
+        {
+            let State { ledger, outbox, .. } = &mut *self.state.lock();
+            outbox.push_beat(number);
+            if let Some(then) = Instant::now().checked_sub(RESEND_AFTER) {
+                outbox.push_results(ledger.unanswered_since(then));
+            }
+        }
+        self.outgoing.wake();
+    }
+
+    pub(crate) fn poll_outgoing(&self, stream: u64, cx: &mut Context<'_>) -> Poll<Option<WorkerMessage>> {
+        let mut state = self.state.lock();
+        if state.stream != stream {
+            return Poll::Ready(None);
+        }
+        // After the check: an old stream must not take the new one's place here.
+        self.outgoing.register(cx.waker());
+        let State { ledger, outbox, phase, closing, .. } = &mut *state;
+        match phase {
+            Phase::Away => Poll::Ready(None),
+            Phase::Greeted => Poll::Pending,
+            Phase::Greeting => {
+                *phase = Phase::Greeted;
+                let (inventory, highest_assignment) = (ledger.inventory(), ledger.highest());
+                let hello = Hello { inventory, highest_assignment, ..self.profile.clone() };
+                Poll::Ready(Some(WorkerMessage { hello: Some(hello), ..WorkerMessage::default() }))
+            }
+            Phase::Open => match outbox.next_message(ledger) {
+                None if *closing => Poll::Ready(None),
+                None => Poll::Pending,
+                message => Poll::Ready(message),
+            },
+        }
+    }
+}
+
+impl State {
+    fn acknowledge(&mut self, acks: Vec<ResultAck>, done_with: &mut Vec<String>) {
+        for ack in acks {
+            if ack.superseded {
+                tracing::debug!(token = %ack.token, "the server no longer wanted this result");
+            }
+            if self.ledger.acknowledge(&ack.token) {
+                done_with.push(ack.token);
+            }
+        }
+    }
+
+    fn stop(&mut self, stops: Vec<Stop>, done_with: &mut Vec<String>) {
+        for stop in stops {
+            match self.ledger.forget(&stop.token) {
+                Some(Forgotten::Going(attempt)) => {
+                    tracing::debug!(job_id = %stop.job_id, reason = %stop.reason, "attempt stopped by the server");
+                    self.line.retain(|waiting| !Arc::ptr_eq(waiting, &attempt));
+                    attempt.cancel();
+                }
+                Some(Forgotten::Finished) => done_with.push(stop.token),
+                None => {}
+            }
+        }
+    }
+}
+
+/// A handler that gave up because it was told to has not failed.
+fn excused(attempt: &Attempt, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::FailedRetryable(_) | Outcome::FailedFatal(_) | Outcome::Cancelled(_) if attempt.is_cancelled() => {
+            Outcome::Interrupted(Interrupted {})
+        }
+        outcome => outcome,
+    }
+}

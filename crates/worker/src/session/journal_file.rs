@@ -1,0 +1,197 @@
+//! The journal's bytes: records of `length, checksum, kind, token length, token, report`, appended and synced in batches.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const HEADER_BYTES: usize = 12;
+const ADDED: u8 = 1;
+const REMOVED: u8 = 2;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Record {
+    Added { token: String, report: Vec<u8> },
+    Removed { token: String },
+}
+
+/// Reports by token, still encoded.
+pub(crate) type Live = BTreeMap<String, Vec<u8>>;
+
+/// An open journal. Locked, so that a second worker with the same path fails instead of mixing its results in.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    file: File,
+    len: u64,
+}
+
+impl JournalFile {
+    /// Reads what is there. A torn last record, left by a crash in the middle of a write, is cut off.
+    pub(crate) fn open(path: &Path) -> io::Result<(Self, Live)> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        lock(&file)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let (live, good) = replay(&bytes);
+        if good < bytes.len() {
+            tracing::warn!(path = %path.display(), cut = bytes.len() - good, "the journal ends in a torn record; it is cut off");
+            file.set_len(good as u64)?;
+        }
+        file.seek(SeekFrom::Start(good as u64))?;
+        sync_folder(path)?;
+        Ok((Self { file, len: good as u64 }, live))
+    }
+
+    /// On disk when this returns.
+    pub(crate) fn append(&mut self, records: &[Record]) -> io::Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(record, &mut bytes));
+        self.file.write_all(&bytes)?;
+        self.len += bytes.len() as u64;
+        self.file.sync_data()
+    }
+
+    /// Writes a new file with the live results alone and puts it in the place of the old one.
+    pub(crate) fn replace(path: &Path, live: &Live) -> io::Result<Self> {
+        let fresh = PathBuf::from(format!("{}.new", path.display()));
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&fresh)?;
+        lock(&file)?;
+        let mut journal = Self { file, len: 0 };
+        let records: Vec<_> =
+            live.iter().map(|(token, report)| Record::Added { token: token.clone(), report: report.clone() }).collect();
+        journal.append(&records)?;
+        std::fs::rename(&fresh, path)?;
+        sync_folder(path)?;
+        Ok(journal)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => io::Error::new(io::ErrorKind::ResourceBusy, "in use by another worker"),
+        std::fs::TryLockError::Error(error) => error,
+    })
+}
+
+/// A new name in a folder is only safe once the folder itself is synced.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn encode(record: &Record, bytes: &mut Vec<u8>) {
+    let (kind, token, report): (u8, &str, &[u8]) = match record {
+        Record::Added { token, report } => (ADDED, token, report),
+        Record::Removed { token } => (REMOVED, token, &[]),
+    };
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; HEADER_BYTES]);
+    bytes.push(kind);
+    bytes.extend_from_slice(&u32::try_from(token.len()).unwrap_or(u32::MAX).to_le_bytes());
+    bytes.extend_from_slice(token.as_bytes());
+    bytes.extend_from_slice(report);
+    let body = bytes.len() - start - HEADER_BYTES;
+    let checksum = fnv1a(&bytes[start + HEADER_BYTES..]);
+    bytes[start..start + 4].copy_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
+    bytes[start + 4..start + HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Applies all whole records; returns the live ones and how many bytes were good.
+fn replay(bytes: &[u8]) -> (Live, usize) {
+    let mut live = Live::new();
+    let mut rest = bytes;
+    while let Some((record, after)) = decode(rest) {
+        match record {
+            Record::Added { token, report } => live.insert(token, report),
+            Record::Removed { token } => live.remove(&token),
+        };
+        rest = after;
+    }
+    (live, bytes.len() - rest.len())
+}
+
+fn decode(bytes: &[u8]) -> Option<(Record, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (checksum, rest) = rest.split_first_chunk::<8>()?;
+    let (body, after) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    if fnv1a(body) != u64::from_le_bytes(*checksum) {
+        return None;
+    }
+    let (kind, rest) = body.split_first()?;
+    let (token_length, rest) = rest.split_first_chunk::<4>()?;
+    let (token, report) = rest.split_at_checked(u32::from_le_bytes(*token_length) as usize)?;
+    let token = String::from_utf8(token.to_vec()).ok()?;
+    let record = match *kind {
+        ADDED => Record::Added { token, report: report.to_vec() },
+        REMOVED => Record::Removed { token },
+        _ => return None,
+    };
+    Some((record, after))
+}
+
+/// Tells a torn record from a whole one; it defends against crashes, not against people.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(token: &str) -> Record {
+        Record::Added { token: token.to_owned(), report: vec![1, 2, 3] }
+    }
+
+    #[test]
+    fn a_tail_torn_at_any_byte_costs_only_the_last_record() {
+        let mut bytes = Vec::new();
+        encode(&added("a"), &mut bytes);
+        let first = bytes.len();
+        encode(&added("b"), &mut bytes);
+        for end in first..bytes.len() {
+            let (live, good) = replay(&bytes[..end]);
+            assert_eq!((live.len(), good), (1, first), "torn at {end}");
+        }
+        assert_eq!(replay(&bytes).0.len(), 2);
+    }
+
+    #[test]
+    fn a_flipped_bit_ends_the_replay() {
+        let mut bytes = Vec::new();
+        encode(&added("a"), &mut bytes);
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        assert_eq!(replay(&bytes), (Live::new(), 0));
+    }
+
+    #[test]
+    fn appending_goes_on_after_a_torn_tail() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let (mut journal, _) = JournalFile::open(&path).unwrap();
+        journal.append(&[added("a")]).unwrap();
+        journal.file.write_all(&[9; 5]).unwrap();
+        drop(journal);
+        let (mut journal, live) = JournalFile::open(&path).unwrap();
+        assert_eq!(live.len(), 1);
+        journal.append(&[added("b")]).unwrap();
+        drop(journal);
+        assert_eq!(JournalFile::open(&path).unwrap().1.into_keys().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_journal_in_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let (_first, _) = JournalFile::open(&path).unwrap();
+        let error = JournalFile::open(&path).unwrap_err();
+        assert_eq!(error.to_string(), "in use by another worker");
+    }
+}

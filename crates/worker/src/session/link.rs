@@ -1,0 +1,223 @@
+//! Keeps the one stream to the server: attach, listen, beat, and attach again when it is gone.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use lockgate_proto::v1::worker_client::WorkerClient;
+use lockgate_proto::v1::{ServerMessage, Welcome};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use tonic::transport::Endpoint;
+use tonic::{Code, Status, Streaming};
+
+use super::backoff::{self, Backoff};
+use super::crew::Crew;
+use super::execute::launch;
+use super::lease::{StopAt, stop_after};
+use super::uplink::Uplink;
+use crate::error::{WorkerError, chain};
+
+/// A server that does not answer a connect, a hello or a beat for this long is left for another address.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Largest message taken from the server; above what it sends, so that only memory is guarded.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// When the server names no rhythm.
+const BEAT_EVERY_DEFAULT: Duration = Duration::from_secs(3);
+const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
+
+pub(crate) struct Link {
+    pub crew: Arc<Crew>,
+    pub addresses: Vec<Endpoint>,
+    pub stop_at: watch::Sender<StopAt>,
+}
+
+/// Why a stream is over.
+enum Over {
+    /// Never attached, or not any more.
+    Lost(String),
+    Refused(Status),
+}
+
+impl From<Status> for Over {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::InvalidArgument | Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
+                Self::Refused(status)
+            }
+            _ => Self::Lost(format!("{:?}: {}", status.code(), status.message())),
+        }
+    }
+}
+
+impl Link {
+    /// Ends when the crew closes. A refusal ends it too, but only before the first welcome: later on it is more likely a
+    /// server in the middle of a change, and running work must not die of that.
+    pub(crate) async fn keep(self) -> Result<(), WorkerError> {
+        let mut backoff = Backoff::new();
+        let mut known = false;
+        for endpoint in self.addresses.iter().cycle() {
+            let began = Instant::now();
+            let over = self.attach(endpoint, &mut known).await;
+            self.crew.close_stream();
+            if self.crew.is_closing() {
+                return Ok(());
+            }
+            match over {
+                Over::Refused(status) if !known => return Err(WorkerError::Refused(Box::new(status))),
+                Over::Refused(status) => {
+                    tracing::warn!(address = %endpoint.uri(), %status, "the server refuses this worker");
+                }
+                Over::Lost(why) => tracing::warn!(address = %endpoint.uri(), why, "not attached to the server"),
+            }
+            if began.elapsed() > backoff::LONGEST + ANSWER_WITHIN {
+                backoff.reset();
+            }
+            sleep(backoff.next()).await;
+        }
+        Err(WorkerError::Setup("no server address".to_owned()))
+    }
+
+    async fn attach(&self, endpoint: &Endpoint, known: &mut bool) -> Over {
+        match self.greet(endpoint).await {
+            Ok((mut inbound, welcome, greeted_at)) => {
+                *known = true;
+                tracing::info!(address = %endpoint.uri(), epoch = welcome.epoch, server = %welcome.server_version, "attached");
+                self.converse(&mut inbound, &welcome, greeted_at).await
+            }
+            Err(over) => over,
+        }
+    }
+
+    async fn greet(&self, endpoint: &Endpoint) -> Result<(Streaming<ServerMessage>, Welcome, Instant), Over> {
+        let late = |_| Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"));
+        let connected = timeout(ANSWER_WITHIN, endpoint.connect()).await.map_err(late)?;
+        let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
+        let greeted_at = Instant::now();
+        let uplink = Uplink::new(self.crew.clone(), self.crew.open_stream());
+        let mut client = WorkerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let mut inbound = timeout(ANSWER_WITHIN, client.attach(uplink)).await.map_err(late)??.into_inner();
+        let first = timeout(ANSWER_WITHIN, inbound.message()).await.map_err(late)??;
+        let Some(mut message) = first else { return Err(Over::Lost("the server ended the stream".to_owned())) };
+        let Some(welcome) = message.welcome.take() else {
+            return Err(Over::Lost("the server's first message is no welcome".to_owned()));
+        };
+        self.crew.welcomed();
+        self.take_in(message);
+        Ok((inbound, welcome, greeted_at))
+    }
+
+    async fn converse(
+        &self,
+        inbound: &mut (impl Stream<Item = Result<ServerMessage, Status>> + Unpin),
+        welcome: &Welcome,
+        greeted_at: Instant,
+    ) -> Over {
+        let beat_every = millis_or(welcome.beat_every_ms, BEAT_EVERY_DEFAULT);
+        let stop_after = stop_after(millis_or(welcome.lost_after_ms, LOST_AFTER_DEFAULT));
+        let mut beats = interval_at(Instant::now() + beat_every, beat_every);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut unanswered = Unanswered::default();
+        self.stop_at.send_replace(Some(greeted_at + stop_after));
+        loop {
+            tokio::select! {
+                biased;
+                _ = beats.tick() => self.crew.beat(unanswered.ask(Instant::now())),
+                message = inbound.next() => match message {
+                    Some(Ok(message)) => {
+                        if let Some(heard_at) = message.beat_ack.and_then(|ack| unanswered.answer(ack.number)) {
+                            self.stop_at.send_replace(Some(heard_at + stop_after));
+                        }
+                        self.take_in(message);
+                    }
+                    None => return Over::Lost("the server ended the stream".to_owned()),
+                    Some(Err(status)) => return status.into(),
+                },
+                // Last: after a pause of this whole process the answer may be here already, only not read yet.
+                () = unanswered.overdue() => return Over::Lost(format!("a beat was not answered within {ANSWER_WITHIN:?}")),
+            }
+        }
+    }
+
+    fn take_in(&self, message: ServerMessage) {
+        launch(&self.crew, self.crew.receive(message));
+    }
+}
+
+/// Beats that wait for their answer, oldest first.
+#[derive(Default)]
+struct Unanswered {
+    last: u64,
+    asked: VecDeque<(u64, Instant)>,
+}
+
+impl Unanswered {
+    fn ask(&mut self, at: Instant) -> u64 {
+        self.last += 1;
+        self.asked.push_back((self.last, at));
+        self.last
+    }
+
+    /// Returns when the answered beat was sent: at that time at the earliest the server heard us.
+    fn answer(&mut self, number: u64) -> Option<Instant> {
+        let mut heard_at = None;
+        while let Some((_, at)) = self.asked.pop_front_if(|(asked, _)| *asked <= number) {
+            heard_at = Some(at);
+        }
+        heard_at
+    }
+
+    async fn overdue(&self) {
+        match self.asked.front() {
+            Some((_, at)) => sleep_until(*at + ANSWER_WITHIN).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn millis_or(millis: u32, default: Duration) -> Duration {
+    if millis == 0 { default } else { Duration::from_millis(millis.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use futures::stream::poll_fn;
+    use lockgate_proto::v1::{BeatAck, Hello};
+
+    use super::*;
+    use crate::registry::Registry;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_unanswered_beat_decides() {
+        let start = Instant::now();
+        let mut beats = Unanswered::default();
+        assert_eq!((beats.ask(start), beats.ask(start + Duration::from_secs(3))), (1, 2));
+        assert_eq!(beats.answer(1), Some(start));
+        assert_eq!(beats.answer(1), None, "a repeated answer is no news");
+        beats.overdue().await;
+        assert_eq!(start.elapsed(), Duration::from_secs(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_waits_to_be_read_is_not_overdue() {
+        let crew = Arc::new(Crew::new(Hello::default(), Registry::default(), None, Vec::new()));
+        let (stop_at, _stops) = watch::channel(None);
+        let link = Link { crew, addresses: Vec::new(), stop_at };
+        let beat_every = Duration::from_secs(60);
+        // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
+        let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;
+        let beat_ack = Some(BeatAck { number: 1 });
+        let mut answers = [ServerMessage { beat_ack, ..ServerMessage::default() }].into_iter();
+        let mut inbound = poll_fn(|_| match Instant::now() < awake_at {
+            true => Poll::Pending,
+            false => Poll::Ready(answers.next().map(Ok)),
+        });
+        let welcome = Welcome { beat_every_ms: 60_000, ..Welcome::default() };
+        let over = link.converse(&mut inbound, &welcome, Instant::now()).await;
+        let Over::Lost(why) = over else { panic!("not a refusal") };
+        assert_eq!(why, "the server ended the stream");
+    }
+}

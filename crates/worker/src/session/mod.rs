@@ -1,0 +1,94 @@
+//! One life of a worker process: what it holds, what it says, and how it stays attached.
+
+mod attempt;
+mod backoff;
+mod crew;
+mod execute;
+mod journal;
+mod journal_file;
+mod lease;
+mod ledger;
+mod link;
+mod outbox;
+mod shutdown;
+mod uplink;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_proto::v1::Hello;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tonic::transport::Endpoint;
+
+pub(crate) use self::attempt::Attempt;
+pub(crate) use self::crew::Crew;
+use self::journal::{Journal, JournalWriter};
+use self::link::Link;
+use crate::error::WorkerError;
+use crate::registry::Registry;
+
+/// Everything a session needs, checked.
+pub(crate) struct Setup {
+    pub profile: Hello,
+    pub registry: Registry,
+    pub addresses: Vec<Endpoint>,
+    pub journal: Option<PathBuf>,
+    pub drain_timeout: Duration,
+}
+
+/// Works until `shutdown` is ready, then drains.
+pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+    let Setup { profile, registry, addresses, journal, drain_timeout } = setup;
+    let (journal, writer, restored) = match journal {
+        Some(path) => {
+            let (journal, writer, restored) =
+                Journal::open(&path).map_err(|source| WorkerError::Journal { path, source })?;
+            (Some(journal), Some(writer), restored)
+        }
+        None => (None, None, Vec::new()),
+    };
+    let crew = Arc::new(Crew::new(profile, registry, journal, restored));
+    let ended = attend(&crew, addresses, drain_timeout, shutdown).await;
+    if let Some(writer) = writer {
+        close(writer).await;
+    }
+    ended
+}
+
+async fn attend(
+    crew: &Arc<Crew>,
+    addresses: Vec<Endpoint>,
+    drain_timeout: Duration,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), WorkerError> {
+    let _last = LastOut(crew.clone());
+    let (stop_at, stops) = watch::channel(None);
+    let mut watchers = JoinSet::new();
+    watchers.spawn(lease::watch(crew.clone(), stops));
+    let mut links = JoinSet::new();
+    links.spawn(Link { crew: crew.clone(), addresses, stop_at }.keep());
+    tokio::select! {
+        biased;
+        ended = links.join_next() => shutdown::ending(ended),
+        () = shutdown => shutdown::drain(crew, &mut links, drain_timeout).await,
+    }
+}
+
+async fn close(writer: JournalWriter) {
+    if tokio::task::spawn_blocking(move || writer.close()).await.is_err() {
+        tracing::error!("the journal could not be closed");
+    }
+}
+
+/// Dropping a worker must leave neither handlers that nobody reports on nor a stream that nobody listens to.
+struct LastOut(Arc<Crew>);
+
+impl Drop for LastOut {
+    fn drop(&mut self) {
+        self.0.abort_all();
+        self.0.close_stream();
+    }
+}

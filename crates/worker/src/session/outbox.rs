@@ -1,0 +1,214 @@
+//! What waits to be sent, and how it becomes one message.
+//!
+//! Starts and results are kept as tokens and looked up in the [`Ledger`] when they are sent: an attempt stopped or
+//! acknowledged meanwhile drops out by itself, and a start whose result is already there is never sent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lockgate_proto::v1::{Beat, LogReport, ProgressReport, WorkerMessage};
+use tokio::time::Instant;
+
+use super::ledger::Ledger;
+
+/// Results in one message stop here, so that a message stays far below the server's 32 MiB.
+const RESULT_BYTES_PER_MESSAGE: usize = 4 << 20;
+const LOG_BYTES_PER_MESSAGE: usize = 1 << 20;
+/// Log bytes kept while the connection is away or slow. Beyond them new lines are counted instead.
+const LOG_BYTES_WAITING: usize = 4 << 20;
+/// Longest log line kept; the rest is cut.
+pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 << 10;
+
+#[derive(Default)]
+pub(crate) struct Outbox {
+    starts: Vec<String>,
+    results: VecDeque<String>,
+    progress: BTreeMap<String, ProgressReport>,
+    logs: VecDeque<LogReport>,
+    log_bytes: usize,
+    logs_dropped: u64,
+    beat: Option<u64>,
+    draining: bool,
+}
+
+impl Outbox {
+    pub(crate) fn push_start(&mut self, token: String) {
+        self.starts.push(token);
+    }
+
+    pub(crate) fn push_result(&mut self, token: String) {
+        self.results.push_back(token);
+    }
+
+    pub(crate) fn push_progress(&mut self, report: ProgressReport) {
+        self.progress.insert(report.token.clone(), report);
+    }
+
+    pub(crate) fn push_log(&mut self, mut log: LogReport) {
+        if self.log_bytes > LOG_BYTES_WAITING {
+            self.logs_dropped += 1;
+            return;
+        }
+        let dropped = std::mem::take(&mut self.logs_dropped);
+        if dropped > 0 {
+            log.line.insert_str(0, &format!("[{dropped} log lines of this worker were dropped here] "));
+        }
+        log.line.truncate(log.line.floor_char_boundary(LOG_LINE_BYTES_MAX));
+        self.log_bytes += weight(&log);
+        self.logs.push_back(log);
+    }
+
+    pub(crate) fn push_beat(&mut self, number: u64) {
+        self.beat = Some(number);
+    }
+
+    pub(crate) fn push_results(&mut self, tokens: Vec<String>) {
+        self.results.extend(tokens);
+    }
+
+    pub(crate) fn push_draining(&mut self) {
+        self.draining = true;
+    }
+
+    /// Starts anew on a fresh stream: what the last one may have swallowed is said again. Logs and progress are not, they
+    /// are worth less than the doubt.
+    pub(crate) fn rewind(&mut self, ledger: &Ledger, draining: bool) {
+        self.beat = None;
+        self.draining = draining;
+        self.starts = ledger.all_going().filter(|a| a.started_at_ms().is_some()).map(|a| a.token().to_owned()).collect();
+        self.results = ledger.all_reports().map(|report| report.token.clone()).collect();
+    }
+
+    /// Everything that waits, as one message; none when nothing does.
+    pub(crate) fn next_message(&mut self, ledger: &mut Ledger) -> Option<WorkerMessage> {
+        let mut message = WorkerMessage { draining: std::mem::take(&mut self.draining), ..WorkerMessage::default() };
+        self.fill_starts(&mut message, ledger);
+        self.fill_results(&mut message, ledger);
+        self.fill_logs(&mut message, ledger);
+        message.progress = std::mem::take(&mut self.progress).into_values().filter(|p| ledger.is_held(&p.token)).collect();
+        message.beat = self.beat.take().map(|number| Beat {
+            highest_assignment: ledger.highest(),
+            inventory: ledger.inventory(),
+            number,
+        });
+        (message != WorkerMessage::default()).then_some(message)
+    }
+
+    fn fill_starts(&mut self, message: &mut WorkerMessage, ledger: &Ledger) {
+        let going = |token: String| {
+            let job_id = ledger.going(&token)?.assignment.job_id.clone();
+            Some(lockgate_proto::v1::Start { job_id, token })
+        };
+        message.starts = self.starts.drain(..).filter_map(going).collect();
+    }
+
+    fn fill_results(&mut self, message: &mut WorkerMessage, ledger: &mut Ledger) {
+        let now = Instant::now();
+        let mut bytes = 0;
+        while bytes < RESULT_BYTES_PER_MESSAGE
+            && let Some(token) = self.results.pop_front()
+        {
+            if let Some(report) = ledger.report_sent(&token, now) {
+                bytes += prost::Message::encoded_len(report);
+                message.results.push(report.clone());
+            }
+        }
+    }
+
+    fn fill_logs(&mut self, message: &mut WorkerMessage, ledger: &Ledger) {
+        let mut bytes = 0;
+        while bytes < LOG_BYTES_PER_MESSAGE
+            && let Some(log) = self.logs.pop_front()
+        {
+            bytes += weight(&log);
+            self.log_bytes -= weight(&log);
+            if ledger.is_held(&log.token) {
+                message.logs.push(log);
+            }
+        }
+    }
+}
+
+/// What a waiting line costs: its text and about as much again as its ids take.
+fn weight(log: &LogReport) -> usize {
+    log.line.len() + log.token.len() + log.job_id.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lockgate_proto::v1::{Assignment, Result as Report};
+
+    use super::*;
+    use crate::session::attempt::Attempt;
+
+    fn held(ledger: &mut Ledger, token: &str) -> Arc<Attempt> {
+        let attempt = Arc::new(Attempt::new(Assignment { number: 1, token: token.to_owned(), ..Assignment::default() }));
+        assert!(ledger.take(&attempt));
+        attempt.start();
+        attempt
+    }
+
+    fn line(token: &str, text: &str) -> LogReport {
+        LogReport { token: token.to_owned(), line: text.to_owned(), ..LogReport::default() }
+    }
+
+    #[test]
+    fn a_start_whose_result_is_there_is_not_sent() {
+        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
+        let done = held(&mut ledger, "done");
+        held(&mut ledger, "going");
+        outbox.push_start("done".to_owned());
+        outbox.push_start("going".to_owned());
+        ledger.finish(&done, Report { token: "done".to_owned(), ..Report::default() });
+        outbox.push_result("done".to_owned());
+        let message = outbox.next_message(&mut ledger).unwrap();
+        assert_eq!(message.starts.iter().map(|s| &*s.token).collect::<Vec<_>>(), ["going"]);
+        assert_eq!(message.results.len(), 1);
+        assert!(outbox.next_message(&mut ledger).is_none());
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_forgotten_attempt() {
+        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
+        held(&mut ledger, "a");
+        outbox.push_start("a".to_owned());
+        outbox.push_log(line("a", "hello"));
+        outbox.push_progress(ProgressReport { token: "a".to_owned(), ..ProgressReport::default() });
+        ledger.forget("a");
+        assert!(outbox.next_message(&mut ledger).is_none());
+    }
+
+    #[test]
+    fn a_flood_of_log_lines_is_bounded_and_says_so() {
+        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
+        held(&mut ledger, "a");
+        for _ in 0..2_000 {
+            outbox.push_log(line("a", &"x".repeat(2 * LOG_LINE_BYTES_MAX)));
+        }
+        let mut sent = 0;
+        while let Some(message) = outbox.next_message(&mut ledger) {
+            sent += message.logs.len();
+            assert!(message.logs.iter().all(|log| log.line.len() <= LOG_LINE_BYTES_MAX));
+        }
+        assert!(sent < 1_000);
+        outbox.push_log(line("a", "after"));
+        let said = outbox.next_message(&mut ledger).unwrap().logs.remove(0).line;
+        assert_eq!(said, format!("[{} log lines of this worker were dropped here] after", 2_000 - sent));
+    }
+
+    #[test]
+    fn large_results_are_spread_over_messages() {
+        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
+        for n in 0..10 {
+            let token = format!("t{n}");
+            let result_json = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+            let outcome =
+                lockgate_proto::v1::result::Outcome::Succeeded(lockgate_proto::v1::result::Succeeded { result_json });
+            ledger.restore(Report { token: token.clone(), outcome: Some(outcome), ..Report::default() });
+            outbox.push_result(token);
+        }
+        let sizes: Vec<_> = std::iter::from_fn(|| outbox.next_message(&mut ledger)).map(|m| m.results.len()).collect();
+        assert_eq!(sizes, [4, 4, 2]);
+    }
+}

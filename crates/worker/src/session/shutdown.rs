@@ -1,0 +1,56 @@
+//! Leaving without losing or doubling anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+use super::crew::Crew;
+use crate::error::WorkerError;
+
+/// How long an aborted handler may take to reach its next await point.
+const ABORT_WITHIN: Duration = Duration::from_secs(1);
+/// How long the last results may wait for their acknowledgement.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+/// How long the server may take to end its half of the stream.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
+type Links = JoinSet<Result<(), WorkerError>>;
+
+/// Takes no more work, lets running attempts finish, gives the rest back, and leaves when the server has every result.
+pub(crate) async fn drain(crew: &Arc<Crew>, links: &mut Links, drain_timeout: Duration) -> Result<(), WorkerError> {
+    tracing::info!(?drain_timeout, "draining");
+    crew.begin_drain();
+    if timeout(drain_timeout, crew.all_idle()).await.is_err() {
+        give_back(crew).await;
+    }
+    if timeout(ACKNOWLEDGED_WITHIN, crew.all_acknowledged()).await.is_err() {
+        tracing::warn!(results = crew.unacknowledged(), "leaving with results the server has not acknowledged");
+    }
+    crew.close();
+    match timeout(CLOSED_WITHIN, links.join_next()).await {
+        Ok(ended) => ending(ended),
+        Err(_) => Ok(()),
+    }
+}
+
+async fn give_back(crew: &Crew) {
+    crew.abort_all();
+    if timeout(ABORT_WITHIN, crew.all_idle()).await.is_err() {
+        let stuck = crew.write_off();
+        tracing::warn!(stuck, "handlers that never wait were reported as interrupted while they still run");
+    }
+}
+
+/// What the end of the link means for the worker.
+pub(crate) fn ending(ended: Option<Result<Result<(), WorkerError>, JoinError>>) -> Result<(), WorkerError> {
+    match ended {
+        Some(Ok(result)) => result,
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,243 @@
+//! The builder a user starts from.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lockgate_core::ids::check_name;
+use lockgate_proto::v1::Hello;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tonic::transport::Endpoint;
+
+use crate::context::Context;
+use crate::error::{JobError, WorkerError, chain};
+use crate::payload::Payload;
+use crate::registry::{LeaseLoss, Registry, Route};
+use crate::session::{self, Setup};
+
+const SLOTS_DEFAULT: u32 = 64;
+const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// Windows large enough that a full batch of assignments never waits for the reader.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+
+/// A worker: handlers by topic, and the servers it takes jobs from.
+///
+/// Nothing happens before [`run`](Self::run); a mistake in the settings is reported there.
+#[must_use = "a worker does nothing until it is run"]
+pub struct Worker {
+    addresses: Vec<String>,
+    worker_id: Option<String>,
+    session: Option<String>,
+    pool: String,
+    slots: u32,
+    capabilities: Vec<String>,
+    labels: Vec<(String, String)>,
+    registry: Registry,
+    drain_timeout: Duration,
+    journal: Option<PathBuf>,
+    mistakes: Vec<String>,
+}
+
+impl Worker {
+    /// Will attach to the server at `url`, like `http://127.0.0.1:8080`.
+    pub fn connect(url: impl Into<String>) -> Self {
+        Self {
+            addresses: vec![url.into()],
+            worker_id: None,
+            session: None,
+            pool: "default".to_owned(),
+            slots: SLOTS_DEFAULT,
+            capabilities: Vec::new(),
+            labels: Vec::new(),
+            registry: Registry::default(),
+            drain_timeout: DRAIN_TIMEOUT_DEFAULT,
+            journal: None,
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// One more address to try when the others do not answer.
+    pub fn or_connect(mut self, url: impl Into<String>) -> Self {
+        self.addresses.push(url.into());
+        self
+    }
+
+    /// The name operators see. Without one a random name is made up.
+    pub fn worker_id(mut self, id: impl Into<String>) -> Self {
+        self.worker_id = Some(id.into());
+        self
+    }
+
+    /// The session's id, where somebody must know it beforehand. It must be new for every process.
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// The pool to serve; `default` without one.
+    pub fn pool(mut self, pool: impl Into<String>) -> Self {
+        self.pool = pool.into();
+        self
+    }
+
+    /// How many jobs run at once; 64 unless said.
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// Something this worker has that jobs may require.
+    pub fn capability(mut self, capability: impl Into<String>) -> Self {
+        self.capabilities.push(capability.into());
+        self
+    }
+
+    /// A label operators see and placement rules may use.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.push((key.into(), value.into()));
+        self
+    }
+
+    /// Serves `topic` with `handler`. A trailing `*` serves every topic with that beginning.
+    ///
+    /// The handler's value is the job's result, as JSON. A panic is a retryable failure. A later handler for the same topic
+    /// takes the place of an earlier one.
+    pub fn handle<F, Fut, T>(mut self, topic: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Context, Payload) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, JobError>> + Send + 'static,
+        T: Serialize + 'static,
+    {
+        let topic = topic.into();
+        let name = topic.strip_suffix('*').unwrap_or(&topic);
+        let rest = if topic.ends_with('*') { name.trim_end_matches(['.', ':', '-', '_']) } else { name };
+        if !(topic == "*" || check_name(rest).is_ok()) {
+            self.mistakes.push(format!("{topic:?} is no topic"));
+        }
+        self.registry.insert(topic, Route::new(handler));
+        self
+    }
+
+    /// What happens to running attempts of a topic registered before when the server is away for too long.
+    pub fn on_lease_loss(mut self, topic: &str, choice: LeaseLoss) -> Self {
+        if !self.registry.set_lease_loss(topic, choice) {
+            self.mistakes.push(format!("on_lease_loss names topic {topic:?}, which has no handler yet"));
+        }
+        self
+    }
+
+    /// How long running jobs may go on after the signal to end; 30 s unless said.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
+        self
+    }
+
+    /// Keeps results in this file until the server has them, so that they survive a crash of the worker.
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
+        self
+    }
+
+    /// Works until SIGTERM or Ctrl-C, then drains.
+    pub async fn run(self) -> Result<(), WorkerError> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        self.run_until(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+        .await
+    }
+
+    /// Works until `shutdown` is ready, then drains.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+        session::run(self.resolve()?, shutdown).await
+    }
+
+    /// Notes what keeps a set of handlers from being registered; [`run`](Self::run) reports it.
+    pub(crate) fn mistake(mut self, text: String) -> Self {
+        self.mistakes.push(text);
+        self
+    }
+
+    /// Checks everything and reports every mistake at once.
+    fn resolve(self) -> Result<Setup, WorkerError> {
+        let mut mistakes = self.mistakes;
+        let topics = self.registry.topics();
+        if topics.is_empty() {
+            mistakes.push("it has no handler".to_owned());
+        }
+        if self.slots == 0 {
+            mistakes.push("it has no slots".to_owned());
+        }
+        let addresses = self.addresses.iter().filter_map(|url| endpoint(url).map_err(|e| mistakes.push(e)).ok()).collect();
+        if !mistakes.is_empty() {
+            return Err(WorkerError::Setup(mistakes.join("; ")));
+        }
+        let session = self.session.map_or_else(session_id, Ok)?;
+        let profile = Hello {
+            worker_id: self.worker_id.unwrap_or_else(|| format!("worker-{}", &session[..session.len().min(8)])),
+            session,
+            pool: self.pool,
+            topics,
+            capabilities: self.capabilities,
+            labels: self.labels.into_iter().collect(),
+            slots: self.slots,
+            ..Hello::default()
+        };
+        let Self { registry, journal, drain_timeout, .. } = self;
+        Ok(Setup { profile, registry, addresses, journal, drain_timeout })
+    }
+}
+
+fn endpoint(url: &str) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|e| format!("address {url:?}: {}", chain(&e)))?;
+    if endpoint.uri().scheme_str() != Some("http") || endpoint.uri().authority().is_none() {
+        return Err(format!("address {url:?}: must look like http://host:port"));
+    }
+    Ok(endpoint
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(2 * STREAM_WINDOW_BYTES))
+}
+
+/// Random, and kept over reconnects: the server tells one life of this process from the next by it.
+fn session_id() -> Result<String, WorkerError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| WorkerError::System(std::io::Error::other(error.to_string())))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(worker: Worker) -> String {
+        worker.resolve().map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_mistake_is_reported_at_once() {
+        let text = mistakes(
+            Worker::connect("https://host")
+                .or_connect("nonsense")
+                .slots(0)
+                .on_lease_loss("job.a", LeaseLoss::Stop)
+                .handle("a b", |_, payload| async { Ok(payload) }),
+        );
+        for part in ["https://host", "nonsense", "no slots", "job.a", "\"a b\" is no topic"] {
+            assert!(text.contains(part), "{part} is missing in: {text}");
+        }
+        assert!(mistakes(Worker::connect("http://host")).contains("no handler"));
+    }
+
+    #[test]
+    fn patterns_are_topics_too() {
+        for topic in ["*", "mail.*", "mail*", "mail.send"] {
+            assert!(Worker::connect("http://host").handle(topic, |_, payload| async { Ok(payload) }).resolve().is_ok());
+        }
+    }
+}
