@@ -1,0 +1,162 @@
+//! What can be typed.
+
+use std::io::IsTerminal;
+
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+use lockgate_ports::clock::Clock;
+
+use crate::clock::SystemClock;
+use crate::commands;
+use crate::error::{CliError, EXIT_CODES_HELP, Exit};
+use crate::output::{Format, Output};
+use crate::session::Session;
+
+/// Set apart from the options of a command.
+const GLOBAL: &str = "Global options";
+
+/// A policy-governed job scheduler in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "lockgate", version, after_long_help = EXIT_CODES_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    #[command(flatten)]
+    style: Style,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where the server is and who asks.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Connection {
+    /// Address of the server
+    #[arg(long, global = true, env = "LOCKGATE_SERVER", hide_env_values = true, default_value = "http://127.0.0.1:8080",
+        value_name = "URL", help_heading = GLOBAL)]
+    pub(crate) server: String,
+
+    /// Tenant to act for
+    #[arg(long, global = true, env = "LOCKGATE_TENANT", hide_env_values = true, value_name = "NAME", help_heading = GLOBAL)]
+    pub(crate) tenant: Option<String>,
+
+    /// Who acts, for the records
+    #[arg(long, global = true, env = "LOCKGATE_ACTOR", hide_env_values = true, value_name = "NAME", help_heading = GLOBAL)]
+    pub(crate) actor: Option<String>,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+struct Style {
+    /// Print JSON instead of tables
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    json: bool,
+
+    /// Print without colours
+    #[arg(long, global = true, env = "NO_COLOR", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new(),
+        help_heading = GLOBAL)]
+    no_color: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Submit(commands::submit::Submit),
+    Get(commands::get::Get),
+    Jobs(commands::jobs::Jobs),
+    Watch(commands::watch::Watch),
+    Cancel(commands::cancel::Cancel),
+    Why(commands::why::Why),
+    Logs(commands::logs::Logs),
+    Dlq(commands::dlq::Dlq),
+    Queues(commands::queues::Queues),
+    Workers(commands::workers::Workers),
+    Load(commands::load::Load),
+    Serve(commands::serve::Serve),
+    Worker(commands::worker::Worker),
+    Bench(commands::bench::Bench),
+    Completions(commands::completions::Completions),
+}
+
+impl Cli {
+    pub(crate) fn output(&self) -> Output {
+        let now = Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default();
+        let colour = !self.style.no_color && std::io::stdout().is_terminal();
+        Output::new(if self.style.json { Format::Programs } else { Format::People { colour } }, now)
+    }
+
+    pub(crate) async fn run(self) -> Result<Exit, CliError> {
+        let out = self.output();
+        let connect = async || Session::connect(&self.connection, out).await;
+        match self.command {
+            Command::Completions(command) => command.run(),
+            Command::Serve(command) => command.run(out).await,
+            Command::Bench(command) => command.run(out).await,
+            Command::Worker(command) => command.run(&self.connection.server, out).await,
+            Command::Submit(command) => command.run(&mut connect().await?).await,
+            Command::Get(command) => command.run(&mut connect().await?).await,
+            Command::Jobs(command) => command.run(&mut connect().await?).await,
+            Command::Watch(command) => command.run(&mut connect().await?).await,
+            Command::Cancel(command) => command.run(&mut connect().await?).await,
+            Command::Why(command) => command.run(&mut connect().await?).await,
+            Command::Logs(command) => command.run(&mut connect().await?).await,
+            Command::Dlq(command) => command.run(&mut connect().await?).await,
+            Command::Queues(command) => command.run(&mut connect().await?).await,
+            Command::Workers(command) => command.run(&mut connect().await?).await,
+            Command::Load(command) => command.run(&mut connect().await?).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Help texts by file name, of every command there is.
+    fn help_texts(command: &clap::Command, name: &str, texts: &mut BTreeMap<String, String>) {
+        texts.insert(format!("{name}.txt"), command.clone().render_long_help().to_string());
+        for sub in command.get_subcommands() {
+            help_texts(sub, &format!("{name}-{}", sub.get_name()), texts);
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_is_as_expected() {
+        let mut root = Cli::command().term_width(0);
+        root.build();
+        let mut texts = BTreeMap::new();
+        help_texts(&root, "lockgate", &mut texts);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            for (name, text) in &texts {
+                std::fs::write(folder.join(name), text).expect("written");
+            }
+        }
+        let mut expected = BTreeMap::new();
+        for entry in std::fs::read_dir(&folder).expect("the folder of expected texts") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            expected.insert(name, std::fs::read_to_string(&path).expect("text"));
+        }
+        assert_eq!(texts.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "one file per command");
+        for (name, text) in &texts {
+            assert_eq!(text, &expected[name], "{name} differs; UPDATE_EXPECT=1 rewrites it");
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_may_follow_the_command() {
+        let cli = Cli::try_parse_from(["lockgate", "queues", "--server", "http://x", "--json"]).expect("good usage");
+        assert_eq!(cli.connection.server, "http://x");
+        assert!(cli.output().is_json());
+    }
+}

@@ -1,0 +1,67 @@
+//! `lockgate bench`: what this build does on this machine, through the public API, next to the machine's own limits.
+
+mod backlog;
+mod latency;
+mod limits;
+mod procfs;
+mod report;
+mod server;
+mod throughput;
+mod traffic;
+
+use clap::Args;
+use tempfile::TempDir;
+
+use crate::error::{CliError, Exit};
+use crate::output::Output;
+use report::Report;
+
+/// Measure this build on this machine with a server of its own in a temporary folder
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Take less than 40 seconds: shorter runs, no backlog of a million
+    #[arg(long)]
+    quick: bool,
+
+    /// Times the throughput runs are repeated; the median is shown
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20), value_name = "COUNT")]
+    runs: u32,
+}
+
+/// How much is done in one bench.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    jobs: usize,
+    runs: usize,
+    latency_seconds: u64,
+    /// Jobs waiting when the cost of a claim is measured.
+    backlogs: &'static [usize],
+    restart_jobs: usize,
+}
+
+impl Bench {
+    fn scale(&self) -> Scale {
+        if self.quick {
+            return Scale { jobs: 20_000, runs: 1, latency_seconds: 3, backlogs: &[10_000], restart_jobs: 20_000 };
+        }
+        let runs = usize::try_from(self.runs).unwrap_or(1);
+        Scale { jobs: 60_000, runs, latency_seconds: 10, backlogs: &[10_000, 1_000_000], restart_jobs: 100_000 }
+    }
+
+    pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
+        let scale = self.scale();
+        let mut report = Report::new(out);
+        report.note(&format!(
+            "{} build, {} cores",
+            if cfg!(debug_assertions) { "development" } else { "release" },
+            std::thread::available_parallelism().map_or(1, usize::from)
+        ));
+        let folder = TempDir::with_prefix("lockgate-bench-")?;
+        limits::measure(folder.path(), &mut report).await?;
+        throughput::measure(scale, &mut report).await?;
+        latency::measure(scale, &mut report).await?;
+        backlog::measure(scale, &mut report).await?;
+        report.finish()?;
+        Ok(Exit::Success)
+    }
+}

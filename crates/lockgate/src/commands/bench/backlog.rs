@@ -1,0 +1,70 @@
+//! What a long queue costs: rows and CPU per claim, memory, and the time to the first claim after a crash.
+
+use super::Scale;
+use super::report::Report;
+use super::server::Server;
+use super::traffic::Client;
+use crate::error::CliError;
+
+/// Jobs taken from the backlog while the cost is measured.
+const CLAIMS: u64 = 5_000;
+const SLOTS: u32 = 500;
+/// Longer queues are not drained to the end: that is measured elsewhere and would take minutes.
+const DRAIN_MAX: usize = 100_000;
+
+pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+    for &jobs in scale.backlogs {
+        report.note(&format!("backlog: {jobs} jobs queued"));
+        claims(jobs, report).await?;
+    }
+    report.note(&format!("restart: kill -9 with {} jobs queued", scale.restart_jobs));
+    restart(scale.restart_jobs, report).await
+}
+
+async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
+    let server = Server::start().await?;
+    let client = server.client().await?;
+    let ids = client.submit(jobs).await?;
+    let name = |what: &str| format!("embedded.{what}_at_{jobs}_queued");
+    report.add(name("rss"), server.usage().rss_megabytes, "MB");
+    let rows = "lockgate_ready_rows_read_total";
+    let (before, read, claimed) =
+        (server.usage(), server.counter(rows).await?, server.counter("lockgate_dequeued_total").await?);
+    let worker = server.worker(SLOTS)?;
+    client.until(|queues| queues.ended >= CLAIMS).await?;
+    let used = server.usage().since(before);
+    let claims = (server.counter("lockgate_dequeued_total").await? - claimed).max(1.0);
+    report.add(name("rows_read_per_claim"), (server.counter(rows).await? - read) / claims, "rows");
+    report.add(name("cpu_us_per_claim"), used.cpu_seconds * 1e6 / claims, "us");
+    report.add(name("rss_while_draining"), used.rss_megabytes, "MB");
+    if jobs > DRAIN_MAX {
+        drop(worker);
+        return check_counts(&client, jobs).await;
+    }
+    client.until(|queues| queues.live == 0).await?;
+    client.check_exact(&ids).await
+}
+
+/// The quick check: every acknowledged job is still there, waiting or ended.
+async fn check_counts(client: &Client, submitted: usize) -> Result<(), CliError> {
+    let queues = client.queues().await?;
+    if queues.live + queues.ended == submitted as u64 {
+        return Ok(());
+    }
+    let (live, ended) = (queues.live, queues.ended);
+    Err(CliError::Server(format!("{submitted} jobs were acknowledged; {live} are live and {ended} have ended")))
+}
+
+async fn restart(jobs: usize, report: &mut Report) -> Result<(), CliError> {
+    let mut server = Server::start().await?;
+    let ids = server.client().await?.submit(jobs).await?;
+    let began = tokio::time::Instant::now();
+    server.crash_and_restart().await?;
+    let _worker = server.worker(SLOTS)?;
+    let client = server.client().await?;
+    let first = client.until(|queues| queues.held > 0 || queues.ended > 0).await?;
+    report.add(format!("embedded.restart_to_first_claim_at_{jobs}_queued"), first.duration_since(began).as_secs_f64(), "s");
+    // No worker was there before the crash, so even here one attempt is enough for each job.
+    client.until(|queues| queues.live == 0).await?;
+    client.check_exact(&ids).await
+}

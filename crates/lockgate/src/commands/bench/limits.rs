@@ -1,0 +1,67 @@
+//! What the machine itself can do, measured in the same run: the figures mean little without it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::report::{Report, median};
+use super::server::Server;
+use crate::error::CliError;
+
+/// Bytes that one job's life writes, roughly.
+const RECORD_BYTES: usize = 256;
+
+pub(super) async fn measure(folder: &Path, report: &mut Report) -> Result<(), CliError> {
+    report.note("limits of this machine");
+    for (batch, name) in [(1, "limits.fsync_appends_per_s"), (1_000, "limits.fsync_records_per_s_in_batches_of_1000")] {
+        let path = folder.join("appends");
+        let seconds = tokio::task::spawn_blocking(move || appends(&path, batch))
+            .await
+            .map_err(|error| CliError::Server(error.to_string()))??;
+        if batch == 1 {
+            report.add("limits.fsync_p50_ms", median(seconds.clone()) * 1e3, "ms");
+        }
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let rate = (seconds.len() * batch) as f64 / seconds.iter().sum::<f64>();
+        report.add(name, rate, "records/s");
+    }
+    let server = Server::start().await?;
+    report.add("limits.grpc_unary_calls_per_s", unary(&server).await?, "calls/s");
+    Ok(())
+}
+
+/// Seconds that each write of `batch` records took until it was on the disk.
+fn appends(path: &Path, batch: usize) -> Result<Vec<f64>, CliError> {
+    let mut file = File::create(path)?;
+    let block = vec![7u8; RECORD_BYTES * batch];
+    let mut seconds = Vec::new();
+    let began = Instant::now();
+    while began.elapsed().as_millis() < 700 {
+        let one = Instant::now();
+        file.write_all(&block)?;
+        file.sync_data()?;
+        seconds.push(one.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
+}
+
+/// The smallest call there is, 64 in flight.
+async fn unary(server: &Server) -> Result<f64, CliError> {
+    let client = server.client().await?;
+    let mut calls = JoinSet::new();
+    let began = Instant::now();
+    let mut done = 0u32;
+    while began.elapsed().as_millis() < 1_500 {
+        while calls.len() < 64 {
+            let mut stub = client.stub();
+            calls.spawn(async move { stub.list_workers(lockgate_proto::v1::ListWorkersRequest {}).await.is_ok() });
+        }
+        if let Some(Ok(true)) = calls.join_next().await {
+            done += 1;
+        }
+    }
+    Ok(f64::from(done) / began.elapsed().as_secs_f64())
+}

@@ -1,0 +1,120 @@
+//! A server and worker processes of the bench's own, from this very binary, gone when dropped.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::procfs::Usage;
+use super::traffic::Client;
+use crate::error::CliError;
+
+pub(super) struct Server {
+    child: Child,
+    pub(super) api: String,
+    metrics: String,
+    folder: TempDir,
+}
+
+/// A worker process; killed when dropped.
+pub(super) struct WorkerProcess {
+    _child: Child,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    api: String,
+    metrics: String,
+}
+
+/// A server that does not answer by then is broken.
+const START: Duration = Duration::from_secs(30);
+
+impl Server {
+    pub(super) async fn start() -> Result<Self, CliError> {
+        let folder = TempDir::with_prefix("lockgate-bench-")?;
+        let (child, started) = launch(folder.path()).await?;
+        Ok(Self { child, api: started.api, metrics: started.metrics, folder })
+    }
+
+    /// kill -9, and a new process on the same folder.
+    pub(super) async fn crash_and_restart(&mut self) -> Result<(), CliError> {
+        self.child.kill().await?;
+        let (child, started) = launch(self.folder.path()).await?;
+        (self.child, self.api, self.metrics) = (child, started.api, started.metrics);
+        Ok(())
+    }
+
+    pub(super) async fn client(&self) -> Result<Client, CliError> {
+        Client::connect(&self.api).await
+    }
+
+    pub(super) fn worker(&self, slots: u32) -> Result<WorkerProcess, CliError> {
+        let child = this_binary()?
+            .args(["worker", "--log", "error", "--server", &self.api, "--slots", &slots.to_string()])
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(WorkerProcess { _child: child })
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.child.id().map(Usage::of).unwrap_or_default()
+    }
+
+    /// One counter of the server's metrics, all labels together.
+    pub(super) async fn counter(&self, name: &str) -> Result<f64, CliError> {
+        let text = super::traffic::get(&self.metrics).await?;
+        sum_of(name, &text).ok_or_else(|| CliError::Server(format!("the server has no metric {name}")))
+    }
+}
+
+/// Nothing when no line has that name: a misspelt metric must not look like one that stands at zero.
+fn sum_of(name: &str, text: &str) -> Option<f64> {
+    let of = |line: &str| {
+        let (head, value) = line.rsplit_once(' ')?;
+        (head.split('{').next()? == name).then(|| value.parse::<f64>().ok())?
+    };
+    text.lines().filter_map(of).reduce(|sum, value| sum + value)
+}
+
+fn this_binary() -> Result<Command, CliError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    Ok(command)
+}
+
+async fn launch(folder: &Path) -> Result<(Child, Started), CliError> {
+    let mut child = this_binary()?
+        .args(["--json", "serve", "--no-worker", "--log", "error", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+        .arg("--data")
+        .arg(folder)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let Some(stdout) = child.stdout.take() else { return Err(CliError::Server("no output from the server".into())) };
+    let mut lines = BufReader::new(stdout).lines();
+    let first = tokio::time::timeout(START, lines.next_line()).await;
+    let line = first.map_err(|_| CliError::Server("the server did not start in time".into()))??;
+    let started = line.as_deref().map(serde_json::from_str).transpose();
+    match started {
+        Ok(Some(started)) => Ok((child, started)),
+        _ => Err(CliError::Server(format!("the server said {line:?} instead of where it listens"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_sums_up_its_labels_and_an_unknown_one_is_not_zero() {
+        let text = "# TYPE jobs counter\njobs_total{lane=\"a\"} 2\njobs_total{lane=\"b\"} 3\nidle_total 0\n";
+        assert_eq!(sum_of("jobs_total", text), Some(5.0));
+        assert_eq!(sum_of("idle_total", text), Some(0.0));
+        assert_eq!(sum_of("jobs", text), None);
+    }
+}

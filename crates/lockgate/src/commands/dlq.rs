@@ -1,0 +1,234 @@
+//! `lockgate dlq`: jobs that ended badly, and their second chance.
+
+use clap::{Args, Subcommand};
+use lockgate_core::lane::Priority;
+use lockgate_proto::v1;
+
+use super::{get, wire_priority};
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output};
+use crate::session::Session;
+use crate::view;
+
+/// Look at dead letters and replay them
+#[derive(Args, Debug)]
+pub(crate) struct Dlq {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Show(Show),
+    Replay(Replay),
+}
+
+#[derive(Args, Clone, Debug)]
+struct Filter {
+    /// Only this topic
+    #[arg(long, default_value = "", hide_default_value = true)]
+    topic: String,
+
+    /// Only this reason, such as failed or execution_timeout
+    #[arg(long, default_value = "", hide_default_value = true)]
+    reason: String,
+
+    /// Only this priority: critical, high, default or low
+    #[arg(long)]
+    priority: Option<Priority>,
+}
+
+/// List dead letters, newest first
+#[derive(Args, Debug)]
+struct List {
+    #[command(flatten)]
+    filter: Filter,
+
+    /// Dead letters on a page
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+
+    /// Where the previous page ended
+    #[arg(long, default_value = "", hide_default_value = true)]
+    cursor: String,
+}
+
+/// Show a dead job with its attempts
+#[derive(Args, Debug)]
+struct Show {
+    /// Id of the job
+    #[arg(value_name = "JOB")]
+    job_id: String,
+}
+
+/// Let dead jobs live again: one by id, or many by filter
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["job_id", "topic", "reason", "priority", "all"]))]
+struct Replay {
+    /// Id of one job
+    #[arg(value_name = "JOB", conflicts_with_all = ["topic", "reason", "priority", "all", "rate", "limit"])]
+    job_id: Option<String>,
+
+    #[command(flatten)]
+    filter: Filter,
+
+    /// All dead letters of the tenant
+    #[arg(long)]
+    all: bool,
+
+    /// Only say what would be replayed
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Jobs a second; 0 is as fast as possible
+    #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
+    rate: u32,
+
+    /// At most this many; 0 is all
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    limit: u32,
+}
+
+impl Dlq {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        match self.command {
+            Command::List(command) => command.run(session).await,
+            Command::Show(command) => command.run(session).await,
+            Command::Replay(command) => command.run(session).await,
+        }
+    }
+}
+
+impl From<Filter> for v1::DeadLetterFilter {
+    fn from(filter: Filter) -> Self {
+        Self { topic: filter.topic, priority: wire_priority(filter.priority).into(), reason: filter.reason }
+    }
+}
+
+impl List {
+    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let request =
+            v1::ListDeadLettersRequest { filter: Some(self.filter.into()), limit: self.limit, cursor: self.cursor };
+        let response = session.client.list_dead_letters(request).await;
+        let page = view::DeadLetters::from(session.answer(response)?);
+        let out = session.out;
+        if out.is_json() {
+            out.json(&page)?;
+            return Ok(Exit::Success);
+        }
+        if page.dead_letters.is_empty() && page.next_cursor.is_none() {
+            out.remark("no dead letters");
+        } else {
+            out.line(&table(&page, out))?;
+        }
+        if let Some(cursor) = page.next_cursor {
+            out.remark(&format!("more with --cursor {cursor}"));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn table(page: &view::DeadLetters, out: Output) -> String {
+    let row = |letter: &view::DeadLetter| {
+        vec![
+            Field::text(&letter.job_id),
+            Field::state(letter.state),
+            Field::text(&letter.topic),
+            Field::text(&letter.priority),
+            Field::number(&letter.attempts),
+            out.relative_or_dash(letter.at),
+            Field::text(&letter.reason),
+            Field::clipped(&letter.message),
+        ]
+    };
+    let rows: Vec<_> = page.dead_letters.iter().map(row).collect();
+    out.table(&["job", "state", "topic", "priority", "attempts", "died", "reason", "message"], &rows)
+}
+
+impl Show {
+    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
+        let job = view::Job::full(session.answer(response)?);
+        let Some(letter) = job.dead_letter() else {
+            return Err(CliError::NotFound(format!("job {} has no dead letter: it is {}", job.job_id, job.state)));
+        };
+        if session.out.is_json() {
+            session.out.json(&letter)?;
+        } else {
+            session.out.line(&get::text(&job, session.out))?;
+            session.out.remark(&format!("`lockgate dlq replay {}` lets it live again", job.job_id));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl Replay {
+    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let dry_run = self.dry_run;
+        let response = session.client.replay_dead_letters(self.into_request()).await;
+        let replayed = view::Replayed::from(session.answer(response)?);
+        let out = session.out;
+        if out.is_json() {
+            out.json(&replayed)?;
+            return Ok(Exit::Success);
+        }
+        for job_id in &replayed.job_ids {
+            out.line(job_id)?;
+        }
+        out.remark(&if dry_run {
+            format!("{} would be replayed", replayed.matched)
+        } else {
+            format!("{} of {} replayed", replayed.replayed, replayed.matched)
+        });
+        Ok(Exit::Success)
+    }
+
+    fn into_request(self) -> v1::ReplayDeadLettersRequest {
+        let filter = self.job_id.is_none().then(|| self.filter.into());
+        v1::ReplayDeadLettersRequest {
+            job_id: self.job_id.unwrap_or_default(),
+            filter,
+            dry_run: self.dry_run,
+            rate: self.rate,
+            limit: self.limit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        replay: Replay,
+    }
+
+    fn request(words: &[&str]) -> Option<v1::ReplayDeadLettersRequest> {
+        let line = Line::try_parse_from([&["replay"], words].concat()).ok()?;
+        Some(line.replay.into_request())
+    }
+
+    #[test]
+    fn one_job_is_replayed_by_id_and_many_by_filter() {
+        let one = request(&["a"]).expect("good usage");
+        assert_eq!((one.job_id.as_str(), one.filter), ("a", None));
+        let many = request(&["--topic", "t", "--priority", "low", "--rate", "5", "--limit", "9", "--dry-run"]);
+        let many = many.expect("good usage");
+        assert!(many.job_id.is_empty() && many.dry_run);
+        assert_eq!((many.rate, many.limit), (5, 9));
+        let filter = many.filter.expect("a filter");
+        assert_eq!((filter.topic.as_str(), filter.priority()), ("t", v1::Priority::Low));
+    }
+
+    #[test]
+    fn replaying_everything_must_be_said() {
+        assert!(request(&[]).is_none());
+        assert!(request(&["a", "--all"]).is_none());
+        assert!(request(&["--all"]).is_some_and(|request| request.filter.is_some()));
+    }
+}

@@ -1,0 +1,146 @@
+//! `lockgate get`: everything about one job.
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone, span};
+use crate::session::Session;
+use crate::view;
+
+/// Show a job with its attempts and its result
+#[derive(Args, Debug)]
+pub(crate) struct Get {
+    /// Id of the job
+    #[arg(value_name = "JOB")]
+    job_id: String,
+}
+
+impl Get {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
+        let job = view::Job::full(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&job)?;
+        } else {
+            session.out.line(&text(&job, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// The job for people: facts, then attempts, then what came out.
+pub(crate) fn text(job: &view::Job, out: Output) -> String {
+    let mut parts = vec![out.fields(&facts(job, out))];
+    let attempts = job.attempts.as_deref().unwrap_or_default();
+    if !attempts.is_empty() {
+        let rows: Vec<_> = attempts.iter().map(|attempt| attempt_row(attempt, out)).collect();
+        parts.push(out.table(&["attempt", "worker", "outcome", "started", "took", "reason", "message"], &rows));
+    }
+    if let Some(error) = &job.last_error {
+        parts.push(format!("{} {}: {}", out.paint("last error", Tone::Bad), error.reason, error.message));
+    }
+    if let Some(result) = &job.result {
+        parts.push(format!("{} {result}", out.paint("result", Tone::Good)));
+    }
+    parts.join("\n\n")
+}
+
+fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
+    let moment = |at: view::Moment| Field::text(out.moment(at));
+    let pairs = |map: &'a std::collections::BTreeMap<String, String>| {
+        let list: Vec<String> = map.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (!list.is_empty()).then(|| Field::text(list.join(" ")))
+    };
+    let text = |text: &Option<String>| text.as_ref().map(Field::text);
+    let progress = job.progress.as_ref().map(|p| Field::text(format!("{}% {}", p.percent, p.message).trim_end()));
+    let requires = (!job.requires.is_empty()).then(|| Field::text(job.requires.join(" ")));
+    let failures = format!("{} of {}", job.failures, job.max_attempts);
+    let facts = [
+        ("job", Some(Field::text(&job.job_id))),
+        ("state", Some(Field::state(job.state))),
+        ("topic", Some(Field::text(&job.topic))),
+        ("tenant", Some(Field::text(format!("{} (by {})", job.tenant, job.actor)))),
+        ("priority", Some(Field::text(&job.priority))),
+        ("failures", (job.failures > 0).then(|| Field::text(failures))),
+        ("life", (job.life > 1).then(|| Field::text(job.life.to_string()))),
+        ("progress", progress),
+        ("submitted", job.submitted_at.map(moment)),
+        ("due", job.due_at.map(moment)),
+        ("deadline", job.deadline_at.map(moment)),
+        ("ended", job.ended_at.map(moment)),
+        ("requires", requires),
+        ("labels", pairs(&job.labels)),
+        ("env", pairs(&job.env)),
+        ("key", text(&job.idempotency_key)),
+        ("trace", text(&job.trace_id)),
+        ("payload", job.payload.as_ref().map(|payload| Field::clipped(payload.get()))),
+    ];
+    facts.into_iter().filter_map(|(name, field)| field.map(|field| (name, field))).collect()
+}
+
+fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {
+    let took = attempt.started_at.or(attempt.dispatched_at).zip(attempt.ended_at).map(|(from, to)| {
+        let ms = to.0.as_millisecond() - from.0.as_millisecond();
+        span(std::time::Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+    });
+    let outcome = attempt.outcome.as_deref().unwrap_or("-");
+    let tone = match outcome {
+        "succeeded" => Tone::Good,
+        "-" | "snoozed" | "cancelled" => Tone::Plain,
+        _ => Tone::Bad,
+    };
+    vec![
+        Field::number(&attempt.no),
+        Field::text(attempt.worker_id.as_deref().unwrap_or("-")),
+        Field::text(outcome).toned(tone),
+        out.relative_or_dash(attempt.started_at),
+        Field::text(took.unwrap_or_else(|| "-".to_owned())),
+        Field::text(attempt.reason.as_deref().unwrap_or_default()),
+        Field::clipped(attempt.message.as_deref().unwrap_or_default()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::output::Format;
+
+    #[test]
+    fn facts_attempts_and_result_are_shown_and_nothing_that_is_absent() {
+        let job = v1::Job {
+            job_id: "a".to_owned(),
+            tenant: "default".to_owned(),
+            actor: "anonymous".to_owned(),
+            topic: "job.echo".to_owned(),
+            state: v1::JobState::Succeeded.into(),
+            priority: v1::Priority::Default.into(),
+            result_json: "{\"hello\":1}".into(),
+            submitted_at_ms: 1_000,
+            history: vec![v1::Attempt {
+                no: 1,
+                worker_id: "w1".to_owned(),
+                started_at_ms: Some(2_000),
+                ended_at_ms: Some(2_040),
+                outcome: "succeeded".to_owned(),
+                ..v1::Attempt::default()
+            }],
+            ..v1::Job::default()
+        };
+        let now = Timestamp::from_second(3).expect("in range");
+        let expected = "job        a
+state      SUCCEEDED
+topic      job.echo
+tenant     default (by anonymous)
+priority   default
+submitted  1970-01-01 00:00:01 UTC (2s ago)
+
+ATTEMPT  WORKER  OUTCOME    STARTED  TOOK  REASON  MESSAGE
+      1  w1      succeeded  1s ago   40ms
+
+result {\"hello\":1}";
+        assert_eq!(text(&view::Job::full(job), Output::new(Format::People { colour: false }, now)), expected);
+    }
+}

@@ -1,0 +1,81 @@
+//! `lockgate jobs`: a page of jobs.
+
+use clap::Args;
+use lockgate_core::job::JobState;
+use lockgate_proto::v1;
+
+use super::wire_state;
+use crate::args;
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output};
+use crate::session::Session;
+use crate::view;
+
+/// List jobs, newest first
+#[derive(Args, Debug)]
+pub(crate) struct Jobs {
+    /// Only jobs in this state, such as RUNNING
+    #[arg(long)]
+    state: Option<JobState>,
+
+    /// Only jobs of this topic
+    #[arg(long, default_value = "", hide_default_value = true)]
+    topic: String,
+
+    /// Only jobs with this label; can be given many times
+    #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+
+    /// Jobs on a page
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+
+    /// Where the previous page ended
+    #[arg(long, default_value = "", hide_default_value = true)]
+    cursor: String,
+}
+
+impl Jobs {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let request = v1::ListJobsRequest {
+            state: wire_state(self.state).into(),
+            topic: self.topic,
+            labels: self.labels.into_iter().collect(),
+            limit: self.limit,
+            cursor: self.cursor,
+        };
+        let response = session.client.list_jobs(request).await;
+        let page = view::Jobs::from(session.answer(response)?);
+        let out = session.out;
+        if out.is_json() {
+            out.json(&page)?;
+            return Ok(Exit::Success);
+        }
+        if page.jobs.is_empty() && page.next_cursor.is_none() {
+            out.remark("no jobs");
+        } else {
+            out.line(&table(&page, out))?;
+        }
+        if let Some(cursor) = page.next_cursor {
+            out.remark(&format!("more with --cursor {cursor}"));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn table(page: &view::Jobs, out: Output) -> String {
+    let row = |job: &view::Job| {
+        vec![
+            Field::text(&job.job_id),
+            Field::state(job.state),
+            Field::text(&job.topic),
+            Field::text(&job.priority),
+            Field::number(&job.attempt),
+            out.relative_or_dash(job.submitted_at),
+            out.relative_or_dash(job.ended_at),
+            Field::clipped(job.last_error.as_ref().map_or("", |error| &error.message)),
+        ]
+    };
+    let rows: Vec<_> = page.jobs.iter().map(row).collect();
+    out.table(&["job", "state", "topic", "priority", "attempt", "submitted", "ended", "last error"], &rows)
+}

@@ -1,0 +1,62 @@
+//! One file a command.
+
+pub(crate) mod bench;
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod dlq;
+pub(crate) mod get;
+pub(crate) mod jobs;
+pub(crate) mod load;
+pub(crate) mod logs;
+pub(crate) mod queues;
+pub(crate) mod serve;
+pub(crate) mod submit;
+pub(crate) mod watch;
+pub(crate) mod why;
+pub(crate) mod worker;
+pub(crate) mod workers;
+
+use lockgate_core::job::JobState;
+use lockgate_core::lane::Priority;
+use lockgate_proto::v1;
+
+use crate::error::Exit;
+
+/// What the end of a job means for a script that waited for it.
+fn end_of(job: &v1::Job) -> Exit {
+    if job.state() == v1::JobState::Succeeded { Exit::Success } else { Exit::JobEndedBadly }
+}
+
+/// The wire has an extra value for "not said".
+fn wire_priority(priority: Option<Priority>) -> v1::Priority {
+    priority.map_or(v1::Priority::Unspecified, v1::Priority::from)
+}
+
+fn wire_state(state: Option<JobState>) -> v1::JobState {
+    state.map_or(v1::JobState::Unspecified, v1::JobState::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_and_priority_has_its_value_on_the_wire() {
+        for state in JobState::ALL {
+            assert_eq!(crate::view::state(wire_state(Some(state))), state.as_str());
+        }
+        for priority in Priority::ALL {
+            let name = format!("PRIORITY_{}", priority.as_str().to_uppercase());
+            assert_eq!(wire_priority(Some(priority)).as_str_name(), name);
+        }
+        assert_eq!(wire_state(None), v1::JobState::Unspecified);
+    }
+
+    #[test]
+    fn only_a_job_that_succeeded_ended_well() {
+        for state in JobState::ALL {
+            let job = v1::Job { state: wire_state(Some(state)).into(), ..v1::Job::default() };
+            assert_eq!(end_of(&job) == Exit::Success, state == JobState::Succeeded);
+        }
+    }
+}

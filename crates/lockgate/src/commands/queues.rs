@@ -1,0 +1,47 @@
+//! `lockgate queues`: how much waits where.
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output};
+use crate::session::Session;
+use crate::view;
+
+/// Show how many jobs wait, and where
+#[derive(Args, Debug)]
+pub(crate) struct Queues {}
+
+impl Queues {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let response = session.client.list_queues(v1::ListQueuesRequest {}).await;
+        let queues = view::Queues::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&queues)?;
+        } else {
+            session.out.line(&text(&queues, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn text(queues: &view::Queues, out: Output) -> String {
+    let dead: u64 = queues.dead_letters.values().sum();
+    let totals =
+        format!("{} live ({} held by workers), {} ended, {dead} dead letters", queues.live, queues.held, queues.ended);
+    if queues.queues.is_empty() {
+        return format!("{totals}\nnothing waits");
+    }
+    let row = |queue: &view::Queue| {
+        vec![
+            Field::text(&queue.pool),
+            Field::text(&queue.priority),
+            Field::text(&queue.tenant),
+            Field::text(&queue.shape),
+            Field::number(&queue.waiting),
+            out.relative_or_dash(queue.oldest_at),
+        ]
+    };
+    let rows: Vec<_> = queues.queues.iter().map(row).collect();
+    format!("{totals}\n\n{}", out.table(&["pool", "priority", "tenant", "shape", "waiting", "oldest"], &rows))
+}

@@ -1,0 +1,116 @@
+//! `lockgate serve`: the whole system in one process.
+
+mod banner;
+mod wiring;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args;
+use crate::error::{CliError, Exit};
+use crate::logging::LogArgs;
+use crate::output::Output;
+use wiring::Server;
+
+/// Run the server: API, scheduler and a built-in worker, on one data folder
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// Folder that holds everything; made if it does not exist
+    #[arg(long, env = "LOCKGATE_DATA", hide_env_values = true, default_value = "lockgate-data", value_name = "FOLDER")]
+    data: PathBuf,
+
+    /// Address of the API: gRPC and REST on one port
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+
+    /// Address of the metrics
+    #[arg(long, default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    metrics: SocketAddr,
+
+    /// Jobs the built-in worker runs at once
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
+    worker_slots: u32,
+
+    /// Run no worker in this process
+    #[arg(long)]
+    no_worker: bool,
+
+    /// Serve job.exec, which runs any command as this user
+    #[arg(long, conflicts_with = "no_worker")]
+    allow_exec: bool,
+
+    /// Let job.http_call reach private, loopback and link-local addresses
+    #[arg(long, conflicts_with = "no_worker")]
+    allow_private_addresses: bool,
+
+    /// Silence after which a worker counts as lost and its jobs go elsewhere
+    #[arg(long, default_value = "10s", value_parser = args::duration, value_name = "SPAN")]
+    lost_after: Duration,
+
+    /// How long ended jobs are kept; their ids and idempotency keys are forgotten with them
+    #[arg(long, default_value = "7d", value_parser = args::duration, value_name = "SPAN")]
+    retention: Duration,
+
+    /// How long running jobs may go on after SIGTERM
+    #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN")]
+    drain: Duration,
+
+    /// Listen on other than loopback addresses although nobody is asked who they are
+    #[arg(long)]
+    insecure_no_auth: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl Serve {
+    pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
+        self.check()?;
+        self.log.start(out)?;
+        // Before anybody can know that this process is up, and so tell it to stop.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut server = Server::start(&self).await?;
+        banner::show(&self, &server, out)?;
+        let mut fatal = server.fatal();
+        tokio::select! {
+            // In this order: a disk that failed may be why a part ended, and says more.
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            // An fsync that failed leaves nobody knowing what is on the disk: only a fresh start finds out.
+            Ok(error) = fatal.wait_for(Option::is_some) => {
+                let text = error.as_ref().map_or_else(String::new, ToString::to_string);
+                return Err(CliError::Server(format!("the disk did not confirm a write, so the server stops at once: {text}")));
+            }
+            how = server.broken() => {
+                tracing::error!("{how}");
+                return Err(CliError::Server(format!("the server cannot go on: {how}")));
+            }
+        }
+        tracing::info!("stopping: running jobs may finish for {:?}; a second signal stops at once", self.drain);
+        tokio::select! {
+            () = server.stop() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(Exit::Success)
+    }
+
+    /// Nobody is authenticated yet, so only this machine may connect unless somebody insists.
+    fn check(&self) -> Result<(), CliError> {
+        let open = [("--listen", self.listen), ("--metrics", self.metrics)].into_iter().find(|(_, a)| !a.ip().is_loopback());
+        match open {
+            Some((flag, address)) if !self.insecure_no_auth => Err(CliError::Usage(format!(
+                "{flag} {address} can be reached from other machines, and there is no authentication yet; \
+                 use a loopback address such as 127.0.0.1:{}, or add --insecure-no-auth",
+                address.port()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Puts the parts together and takes them apart again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use lockgate_core::ids::SessionId;
+use lockgate_engine::{Engine, Metrics, Ports, Settings};
+use lockgate_gateway::{Gateway, GatewaySettings, serve_metrics};
+use lockgate_ports::memory::{BuiltinKernel, MemoryBus, MemoryLanes};
+use lockgate_ports::{Clock, Entropy, Mint, StoreError};
+use lockgate_sqlite::SqliteStore;
+use lockgate_worker::Worker;
+use lockgate_worker::handlers::Builtin;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::Serve;
+use crate::clock::SystemClock;
+use crate::effects;
+use crate::entropy::SystemEntropy;
+use crate::error::CliError;
+
+/// Everything that runs. Stopped in the order in which the parts need each other.
+pub(super) struct Server {
+    pub(super) listen: SocketAddr,
+    pub(super) metrics: SocketAddr,
+    fatal: watch::Receiver<Option<StoreError>>,
+    worker: Option<Part>,
+    gateway: Part,
+    metrics_server: Part,
+    engine: Part,
+}
+
+/// A task and the switch that ends it.
+struct Part {
+    name: &'static str,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Part {
+    fn start<F: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        run: impl FnOnce(watch::Receiver<bool>) -> F,
+    ) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        Self { name, stop, task: tokio::spawn(run(stopping)) }
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, part = self.name, "a part of the server ended badly");
+        }
+    }
+
+    /// Waits until the part ends; says which one and how. Nobody may stop it afterwards.
+    async fn ended(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => format!("{} ended by itself", self.name),
+            Err(error) => format!("{} ended badly: {error}", self.name),
+        }
+    }
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // A dropped sender means the same.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+impl Server {
+    pub(super) async fn start(serve: &Serve) -> Result<Self, CliError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
+        let store = SqliteStore::open(&serve.data, clock.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+        let fatal = store.fatal();
+        let api = bind("--listen", serve.listen).await?;
+        let numbers = bind("--metrics", serve.metrics).await?;
+        let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
+
+        let session = (!serve.no_worker).then(|| entropy.session_id(clock.now()));
+        let worker = session.as_ref().map(|session| serve.worker(listen, session)).transpose()?;
+
+        let mut registry = Registry::default();
+        let store = Arc::new(store);
+        registry.register_collector(Box::new(StoreNumbers(store.clone())));
+        let ports = Ports {
+            store,
+            lanes: Arc::new(MemoryLanes::default()),
+            bus: Arc::new(MemoryBus::default()),
+            kernel: Arc::new(BuiltinKernel::default()),
+            clock: clock.clone(),
+            entropy,
+        };
+        let settings = Settings { lost_after: serve.lost_after, retention: serve.retention, ..Settings::default() };
+        let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
+        let gateway = Gateway {
+            engine: engine.clone(),
+            clock,
+            settings: GatewaySettings {
+                in_process_session: session,
+                any_host: serve.insecure_no_auth,
+                ..GatewaySettings::default()
+            },
+        };
+        Ok(Self {
+            listen,
+            metrics,
+            fatal,
+            engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
+            gateway: Part::start("the API", |stopping| async move {
+                if let Err(error) = gateway.serve(api, stopped(stopping)).await {
+                    tracing::error!(%error, "the API could not be served");
+                }
+            }),
+            metrics_server: Part::start("the metrics server", |stopping| {
+                serve_metrics(numbers, Arc::new(registry), stopped(stopping))
+            }),
+            worker: worker.map(|worker| {
+                Part::start("the built-in worker", |stopping| async move {
+                    if let Err(error) = worker.run_until(stopped(stopping)).await {
+                        tracing::error!(%error, "the built-in worker ended");
+                    }
+                })
+            }),
+        })
+    }
+
+    pub(super) fn fatal(&self) -> watch::Receiver<Option<StoreError>> {
+        self.fatal.clone()
+    }
+
+    /// Waits until a part ends although nobody stopped it. Without any one of them the server only looks alive.
+    pub(super) async fn broken(&mut self) -> String {
+        let worker = async {
+            match &mut self.worker {
+                Some(worker) => worker.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            how = self.engine.ended() => how,
+            how = self.gateway.ended() => how,
+            how = self.metrics_server.ended() => how,
+            how = worker => how,
+        }
+    }
+
+    /// The worker first, while it can still report; then the doors; then the loops; then the Store closes by itself.
+    pub(super) async fn stop(self) {
+        if let Some(worker) = self.worker {
+            worker.stop().await;
+        }
+        self.gateway.stop().await;
+        self.metrics_server.stop().await;
+        self.engine.stop().await;
+    }
+}
+
+impl Serve {
+    fn worker(&self, listen: SocketAddr, session: &SessionId) -> Result<Worker, CliError> {
+        let host = if listen.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], listen.port())) } else { listen };
+        let worker = Worker::connect(format!("http://{host}"))
+            .session(session.as_str())
+            .worker_id("built-in")
+            .slots(self.worker_slots)
+            .drain_timeout(self.drain);
+        let builtin = Builtin {
+            allow_exec: self.allow_exec,
+            allow_private_addresses: self.allow_private_addresses,
+            effects: Some(effects::open(&self.data)?),
+        };
+        Ok(builtin.register(worker))
+    }
+}
+
+/// What the Store counts by itself.
+#[derive(Debug)]
+struct StoreNumbers(Arc<SqliteStore>);
+
+impl Collector for StoreNumbers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let commits = ConstCounter::new(self.0.commits());
+        let help = "Transactions made durable, one sync each";
+        let metric = encoder.encode_descriptor("lockgate_store_commits", help, None, commits.metric_type())?;
+        commits.encode(metric)
+    }
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_itself_says_which_it_is_and_how() {
+        let mut quiet = Part::start("the door", |_| async {});
+        assert_eq!(quiet.ended().await, "the door ended by itself");
+        let mut loud = Part::start("the loop", |_| async { panic!("a bug") });
+        let how = loud.ended().await;
+        assert!(how.starts_with("the loop ended badly") && how.contains("panic"), "{how}");
+    }
+
+    #[tokio::test]
+    async fn a_part_that_is_stopped_has_seen_the_switch() {
+        let (seen, was_seen) = tokio::sync::oneshot::channel();
+        let part = Part::start("the door", |stopping| async move {
+            stopped(stopping).await;
+            let _ = seen.send(());
+        });
+        part.stop().await;
+        assert_eq!(was_seen.await, Ok(()));
+    }
+}

@@ -1,0 +1,103 @@
+//! `lockgate worker`: run jobs with the built-in handlers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lockgate_worker::handlers::Builtin;
+use lockgate_worker::{Worker as Library, WorkerError};
+
+use crate::args;
+use crate::effects;
+use crate::error::{CliError, Exit};
+use crate::logging::LogArgs;
+use crate::output::Output;
+
+/// Run jobs with the built-in handlers until SIGTERM or Ctrl-C
+#[derive(Args, Debug)]
+#[command(after_long_help = "The topics are job.noop, job.echo, job.sleep, job.flaky, job.always_fail and job.http_call, \
+    and, where they are allowed, job.exec and job.db_tx.")]
+pub(crate) struct Worker {
+    /// Jobs to run at once
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
+    slots: u32,
+
+    /// Name that operators see; random without one
+    #[arg(long)]
+    name: Option<String>,
+
+    /// Something this worker has and jobs may require; can be given many times
+    #[arg(long = "capability", value_name = "NAME")]
+    capabilities: Vec<String>,
+
+    /// A label that operators see; can be given many times
+    #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+
+    /// One more server to attach to when the first does not answer; can be given many times
+    #[arg(long = "or-server", value_name = "URL")]
+    more_servers: Vec<String>,
+
+    /// File that keeps results until the server has them, over a crash of this worker; without it memory keeps them
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+
+    /// Serve job.db_tx, with its effects in this folder
+    #[arg(long, value_name = "FOLDER")]
+    effects: Option<PathBuf>,
+
+    /// Serve job.exec, which runs any command as this user
+    #[arg(long)]
+    allow_exec: bool,
+
+    /// Let job.http_call reach private, loopback and link-local addresses
+    #[arg(long)]
+    allow_private_addresses: bool,
+
+    /// How long running jobs may go on after SIGTERM
+    #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN")]
+    drain: Duration,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl Worker {
+    pub(crate) async fn run(self, server: &str, out: Output) -> Result<Exit, CliError> {
+        self.log.start(out)?;
+        self.into_library(server)?.run().await.map_err(|error| refusal(&error))?;
+        Ok(Exit::Success)
+    }
+
+    fn into_library(self, server: &str) -> Result<Library, CliError> {
+        let mut worker = Library::connect(server).slots(self.slots).drain_timeout(self.drain);
+        for address in self.more_servers {
+            worker = worker.or_connect(address);
+        }
+        for capability in self.capabilities {
+            worker = worker.capability(capability);
+        }
+        for (name, value) in self.labels {
+            worker = worker.label(name, value);
+        }
+        if let Some(name) = self.name {
+            worker = worker.worker_id(name);
+        }
+        if let Some(path) = self.journal {
+            worker = worker.journal(path);
+        }
+        let builtin = Builtin {
+            allow_exec: self.allow_exec,
+            allow_private_addresses: self.allow_private_addresses,
+            effects: self.effects.as_deref().map(effects::open).transpose()?,
+        };
+        Ok(builtin.register(worker))
+    }
+}
+
+fn refusal(error: &WorkerError) -> CliError {
+    match error {
+        WorkerError::Refused(_) => CliError::Refused { message: error.to_string(), fields: Vec::new() },
+        WorkerError::Setup(_) | WorkerError::Journal { .. } | WorkerError::System(_) => CliError::Usage(error.to_string()),
+    }
+}

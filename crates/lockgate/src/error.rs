@@ -1,0 +1,233 @@
+//! What can go wrong for somebody at the command line, what it means for a script, and what to do next.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// The exit codes, as the help promises them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Success = 0,
+    /// Wrong usage, or the server refused or failed.
+    Error = 1,
+    /// The job that was waited for ended in any other state than SUCCEEDED.
+    JobEndedBadly = 2,
+    Unreachable = 3,
+    NotFound = 4,
+    Conflict = 5,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// For the end of the help.
+pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
+  0  done; with --wait, the job succeeded
+  1  wrong usage, or the server refused or failed
+  2  the job that was waited for did not succeed
+  3  the server cannot be reached
+  4  there is no such job, or it has no dead letter
+  5  conflict: the job is not in a state that allows this, or the key has another job";
+
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// Something on the command line, in a file or on this machine.
+    Usage(String),
+    Unreachable {
+        server: String,
+        cause: String,
+    },
+    NotFound(String),
+    Conflict(String),
+    /// The server did not take the request as it was.
+    Refused {
+        message: String,
+        fields: Vec<String>,
+    },
+    /// The server could not do it now; later may help.
+    Busy(String),
+    Server(String),
+    /// Whoever read our output has had enough. Not worth a word.
+    OutputClosed,
+}
+
+impl CliError {
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) | Self::Refused { .. } | Self::Busy(_) | Self::Server(_) => Exit::Error,
+            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::NotFound(_) => Exit::NotFound,
+            Self::Conflict(_) => Exit::Conflict,
+            Self::OutputClosed => Exit::Success,
+        }
+    }
+
+    /// A stable word for programs.
+    const fn code(&self) -> &'static str {
+        match self {
+            Self::Usage(_) => "usage",
+            Self::Unreachable { .. } => "unreachable",
+            Self::NotFound(_) => "not_found",
+            Self::Conflict(_) => "conflict",
+            Self::Refused { .. } => "refused",
+            Self::Busy(_) => "busy",
+            Self::Server(_) => "server_error",
+            Self::OutputClosed => "output_closed",
+        }
+    }
+
+    /// What to do next, where there is something to do.
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => {
+                Some("is the server running? start it with `lockgate serve`, or name another with --server")
+            }
+            Self::NotFound(_) => Some("`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant"),
+            Self::Conflict(_) => Some("`lockgate get <job>` shows the job as it is now"),
+            Self::Busy(_) => Some("try again in a moment"),
+            Self::Server(_) => Some("the server's log says more"),
+            Self::Usage(_) | Self::Refused { .. } | Self::OutputClosed => None,
+        }
+    }
+
+    /// The same for programs.
+    pub(crate) fn json(&self) -> String {
+        #[derive(Serialize)]
+        struct View<'a> {
+            code: &'a str,
+            message: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            hint: Option<&'a str>,
+        }
+        let view = View { code: self.code(), message: self.to_string(), hint: self.hint() };
+        serde_json::to_string(&view).unwrap_or_default()
+    }
+
+    pub(crate) fn from_status(status: &Status, server: &str) -> Self {
+        let message = status.message().to_owned();
+        match status.code() {
+            _ if came_from_transport(status) => Self::Unreachable { server: server.to_owned(), cause: innermost(status) },
+            Code::NotFound => Self::NotFound(message),
+            Code::AlreadyExists | Code::FailedPrecondition | Code::Aborted => Self::Conflict(message),
+            Code::InvalidArgument | Code::OutOfRange => Self::Refused { message, fields: violations(status) },
+            Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => {
+                Self::Refused { message, fields: Vec::new() }
+            }
+            Code::ResourceExhausted | Code::Unavailable | Code::DeadlineExceeded => Self::Busy(message),
+            Code::Ok | Code::Cancelled | Code::Unknown | Code::Internal | Code::DataLoss => {
+                Self::Server(if message.is_empty() { status.code().description().to_owned() } else { message })
+            }
+        }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { server, cause } => write!(f, "cannot reach {server}: {cause}"),
+            Self::Refused { message, fields } => {
+                f.write_str(message)?;
+                fields.iter().filter(|field| !message.contains(*field)).try_for_each(|field| write!(f, "\n  {field}"))
+            }
+            Self::Usage(message)
+            | Self::NotFound(message)
+            | Self::Conflict(message)
+            | Self::Busy(message)
+            | Self::Server(message) => f.write_str(message),
+            Self::OutputClosed => f.write_str("the output was closed"),
+        }
+    }
+}
+
+impl Error for CliError {}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+/// The server never answered: the connection failed, not the call.
+fn came_from_transport(status: &Status) -> bool {
+    status.source().is_some()
+}
+
+/// The last error of the chain says what the system said, without the layers in between.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+fn violations(status: &Status) -> Vec<String> {
+    let bad_request = status.get_details_bad_request().map(|details| details.field_violations).unwrap_or_default();
+    bad_request.into_iter().map(|violation| format!("{}: {}", violation.field, violation.description)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    fn exit_of(code: Code) -> Exit {
+        CliError::from_status(&Status::new(code, "x"), "http://s").exit()
+    }
+
+    #[test]
+    fn each_status_has_the_exit_code_of_the_help() {
+        let error =
+            [Code::InvalidArgument, Code::ResourceExhausted, Code::Internal, Code::PermissionDenied, Code::Unavailable];
+        assert!(error.into_iter().all(|code| exit_of(code) == Exit::Error));
+        assert_eq!(exit_of(Code::NotFound), Exit::NotFound);
+        for code in [Code::AlreadyExists, Code::FailedPrecondition, Code::Aborted] {
+            assert_eq!(exit_of(code), Exit::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_failed_connection_is_told_apart_from_a_server_that_says_unavailable() {
+        let io = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
+        let mut status = Status::unavailable("tcp connect error");
+        status.set_source(std::sync::Arc::new(io));
+        let error = CliError::from_status(&status, "http://s");
+        assert_eq!(error.exit(), Exit::Unreachable);
+        assert_eq!(error.to_string(), "cannot reach http://s: connection refused");
+        assert!(error.hint().is_some_and(|hint| hint.contains("lockgate serve")));
+        assert_eq!(exit_of(Code::Unavailable), Exit::Error);
+    }
+
+    #[test]
+    fn refused_fields_are_listed() {
+        let mut details = ErrorDetails::new();
+        details.add_bad_request_violation("topic", "must not be empty");
+        let status = Status::with_error_details(Code::InvalidArgument, "the job is not valid", details);
+        let error = CliError::from_status(&status, "http://s");
+        assert_eq!(error.to_string(), "the job is not valid\n  topic: must not be empty");
+    }
+
+    #[test]
+    fn programs_get_a_code_with_the_message() {
+        let json = CliError::NotFound("no job a".to_owned()).json();
+        assert!(json.starts_with(r#"{"code":"not_found","message":"no job a","hint":"#), "{json}");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_not_an_error() {
+        let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert_eq!(CliError::from(pipe).exit(), Exit::Success);
+    }
+}

@@ -1,0 +1,79 @@
+//! The connection to a server, on behalf of a tenant and an actor.
+
+use std::time::Duration;
+
+use lockgate_proto::v1::scheduler_client::SchedulerClient;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status};
+
+use crate::cli::Connection;
+use crate::error::{CliError, innermost};
+use crate::output::Output;
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A page of jobs with large payloads is far above the default of 4 MiB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+pub(crate) type Client = SchedulerClient<InterceptedService<Channel, Identity>>;
+
+/// Who calls, sent with every request.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    tenant: Option<MetadataValue<Ascii>>,
+    actor: Option<MetadataValue<Ascii>>,
+}
+
+impl Interceptor for Identity {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        for (name, value) in [("x-lockgate-tenant", &self.tenant), ("x-lockgate-actor", &self.actor)] {
+            if let Some(value) = value {
+                request.metadata_mut().insert(name, value.clone());
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// What every command needs.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) out: Output,
+    pub(crate) server: String,
+}
+
+impl Session {
+    pub(crate) async fn connect(connection: &Connection, out: Output) -> Result<Self, CliError> {
+        let identity = Identity {
+            tenant: header("tenant", connection.tenant.as_deref())?,
+            actor: header("actor", connection.actor.as_deref())?,
+        };
+        let endpoint = Endpoint::from_shared(connection.server.clone())
+            .map_err(|_| CliError::Usage(format!("{:?} is not an address like http://127.0.0.1:8080", connection.server)))?
+            .connect_timeout(CONNECT_WITHIN)
+            .tcp_nodelay(true);
+        let channel = endpoint
+            .connect()
+            .await
+            .map_err(|error| CliError::Unreachable { server: connection.server.clone(), cause: innermost(&error) })?;
+        let client = SchedulerClient::with_interceptor(channel, identity).max_decoding_message_size(ANSWER_BYTES_MAX);
+        Ok(Self { client, out, server: connection.server.clone() })
+    }
+
+    /// Unwraps an answer, or says what its status means.
+    pub(crate) fn answer<T>(&self, result: Result<Response<T>, Status>) -> Result<T, CliError> {
+        result.map(Response::into_inner).map_err(|status| self.error(&status))
+    }
+
+    pub(crate) fn error(&self, status: &Status) -> CliError {
+        CliError::from_status(status, &self.server)
+    }
+}
+
+fn header(name: &str, value: Option<&str>) -> Result<Option<MetadataValue<Ascii>>, CliError> {
+    let parse =
+        |text: &str| text.parse().map_err(|_| CliError::Usage(format!("--{name} {text:?} must be plain ASCII text")));
+    value.map(parse).transpose()
+}

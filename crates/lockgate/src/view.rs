@@ -1,0 +1,248 @@
+//! The JSON of the REST contract, made from gRPC answers. `--json` prints exactly this.
+
+mod convert;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+pub(crate) use convert::state;
+
+/// A time that reads as RFC 3339 in UTC with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:.3}", self.0))
+    }
+}
+
+/// A JSON document carried as the text it came in.
+pub(crate) type Json = Box<RawValue>;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Submitted {
+    pub(crate) job_id: String,
+    pub(crate) state: &'static str,
+    pub(crate) ack: String,
+    /// The id or key already had this job.
+    pub(crate) existing: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Job {
+    pub(crate) job_id: String,
+    pub(crate) tenant: String,
+    pub(crate) actor: String,
+    pub(crate) topic: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<Json>,
+    pub(crate) priority: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) max_attempts: u32,
+    pub(crate) timeout_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requires: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace_id: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) phase: &'static str,
+    pub(crate) life: u32,
+    /// Number of the latest attempt that was sent to a worker; 0 before the first.
+    pub(crate) attempt: u32,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) attempts: Option<Vec<Attempt>>,
+    pub(crate) failures: u32,
+    pub(crate) submitted_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) due_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<Failure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) progress: Option<Progress>,
+    pub(crate) request_hash: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Attempt {
+    pub(crate) no: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dispatched_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) started_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Progress {
+    pub(crate) percent: u32,
+    pub(crate) message: String,
+    pub(crate) at: Option<Moment>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Jobs {
+    pub(crate) jobs: Vec<Job>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Event {
+    pub(crate) n: u64,
+    pub(crate) at: Option<Moment>,
+    pub(crate) kind: String,
+    pub(crate) attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Cancelled {
+    pub(crate) job_id: String,
+    pub(crate) state: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Why {
+    pub(crate) job_id: String,
+    pub(crate) state: &'static str,
+    pub(crate) summary: String,
+    pub(crate) reason: String,
+    pub(crate) next_step: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    pub(crate) workers: Vec<Considered>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lane_waiting: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Considered {
+    pub(crate) worker_id: String,
+    pub(crate) verdict: String,
+    pub(crate) free_slots: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Logs {
+    pub(crate) lines: Vec<LogLine>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct LogLine {
+    pub(crate) attempt: u32,
+    pub(crate) at: Option<Moment>,
+    pub(crate) line: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct DeadLetters {
+    pub(crate) dead_letters: Vec<DeadLetter>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct DeadLetter {
+    pub(crate) job_id: String,
+    pub(crate) tenant: String,
+    pub(crate) topic: String,
+    pub(crate) priority: String,
+    pub(crate) state: &'static str,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) attempts: u32,
+    pub(crate) life: u32,
+    pub(crate) at: Option<Moment>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Replayed {
+    pub(crate) matched: u64,
+    pub(crate) replayed: u64,
+    pub(crate) job_ids: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Workers {
+    pub(crate) workers: Vec<Worker>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Worker {
+    pub(crate) worker_id: String,
+    pub(crate) session: String,
+    pub(crate) pool: String,
+    pub(crate) topics: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) slots: u32,
+    pub(crate) busy: u32,
+    pub(crate) last_beat_at: Option<Moment>,
+    pub(crate) status: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Queues {
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) dead_letters: BTreeMap<String, u64>,
+    pub(crate) live: u64,
+    pub(crate) ended: u64,
+    pub(crate) held: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Queue {
+    pub(crate) pool: String,
+    pub(crate) priority: String,
+    pub(crate) tenant: String,
+    pub(crate) shape: String,
+    pub(crate) waiting: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oldest_at: Option<Moment>,
+}

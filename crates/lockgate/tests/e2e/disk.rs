@@ -1,0 +1,98 @@
+//! No space left: refused clearly, nothing half-written, and well again when there is room.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_engine::{Engine, Metrics, Ports, Settings};
+use lockgate_gateway::{Gateway, GatewaySettings};
+use lockgate_ports::memory::{BuiltinKernel, ManualClock, MemoryBus, MemoryLanes, SeededEntropy};
+use lockgate_proto::v1;
+use lockgate_sqlite::{Options, SqliteStore};
+use prometheus_client::registry::Registry;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::{Code, Status};
+
+use super::harness::{Client, PATIENCE, job, submit};
+
+/// Ended jobs are looked for this often, so that the test need not wait for the default of a minute.
+const PRUNE_EVERY: Duration = Duration::from_millis(20);
+
+struct Small {
+    client: Client,
+    clock: Arc<ManualClock>,
+    retention: Duration,
+    _folder: TempDir,
+    _stop: watch::Sender<bool>,
+}
+
+/// A server in this process whose database may not grow beyond `pages`.
+async fn server_with_room_for(pages: u32) -> Small {
+    let folder = TempDir::new().expect("a folder");
+    let clock = Arc::new(ManualClock::default());
+    let store = SqliteStore::open_with(folder.path(), clock.clone(), Options { pages_max: Some(pages) }).expect("opened");
+    let ports = Ports {
+        store: Arc::new(store),
+        lanes: Arc::new(MemoryLanes::default()),
+        bus: Arc::new(MemoryBus::default()),
+        kernel: Arc::new(BuiltinKernel::default()),
+        clock: clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    let settings = Settings { prune_every: PRUNE_EVERY, ..Settings::default() };
+    let retention = settings.retention;
+    let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
+    let (stop, stopping) = watch::channel(false);
+    let running = engine.clone();
+    tokio::spawn(async move { running.run(stopping).await });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let api = format!("http://{}", listener.local_addr().expect("an address"));
+    let gateway = Gateway { engine, clock: clock.clone(), settings: GatewaySettings::default() };
+    tokio::spawn(gateway.serve(listener, std::future::pending()));
+    let client = Client::connect(api).await.expect("connected");
+    Small { client, clock, retention, _folder: folder, _stop: stop }
+}
+
+/// A job so large that a few of them fill the disk.
+fn large(id: &str) -> v1::NewJob {
+    job(id, "job.none", &format!("\"{}\"", "x".repeat(200_000)))
+}
+
+/// Submits large jobs until one is refused. How many were accepted, and the refusal.
+async fn fill(client: &mut Client) -> (usize, Status) {
+    for accepted in 0..100 {
+        if let Err(refused) = submit(client, vec![large(&format!("job-{accepted}"))]).await {
+            return (accepted, refused);
+        }
+    }
+    panic!("the disk was never full");
+}
+
+async fn wait_until_accepted(client: &mut Client, id: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(refused) = submit(client, vec![large(id)]).await {
+        assert!(Instant::now() < deadline, "still refused: {refused:?}");
+        tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_jobs_until_there_is_room_again() {
+    let mut server = server_with_room_for(200).await;
+    let client = &mut server.client;
+    submit(client, vec![large("old")]).await.expect("submitted");
+    let cancel = v1::CancelJobRequest { job_id: "old".to_owned(), ..v1::CancelJobRequest::default() };
+    client.cancel_job(cancel).await.expect("cancelled");
+
+    let (accepted, refused) = fill(client).await;
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    assert!(accepted > 0);
+    let listed = client.list_jobs(v1::ListJobsRequest { limit: 1_000, ..v1::ListJobsRequest::default() }).await;
+    assert_eq!(listed.expect("reads go on").into_inner().jobs.len(), accepted + 1, "nothing half-written");
+
+    // The ended job is no longer kept, and its room is free.
+    server.clock.advance(server.retention + Duration::from_secs(1));
+    wait_until_accepted(client, "new").await;
+}

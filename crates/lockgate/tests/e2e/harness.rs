@@ -1,0 +1,213 @@
+//! Starts the binary on free loopback ports in temporary folders and ends it by pid.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_proto::v1;
+use lockgate_proto::v1::scheduler_client::SchedulerClient;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
+/// Longer than anything waits for on a busy machine, shorter than a test may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
+
+pub(crate) type Client = SchedulerClient<Channel>;
+
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// A port nobody uses now. The server binds it a moment later.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+}
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) api: String,
+    port: u16,
+    folder: Arc<TempDir>,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
+        let folder = Arc::new(TempDir::new().expect("a folder"));
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        Self::launch(folder, free_port(), arguments).await
+    }
+
+    async fn launch(folder: Arc<TempDir>, port: u16, arguments: Vec<String>) -> Self {
+        let listen = format!("127.0.0.1:{port}");
+        let mut child = binary()
+            .args(["--json", "serve", "--log", "warn", "--metrics", "127.0.0.1:0", "--listen", &listen, "--data"])
+            .arg(folder.path())
+            .args(&arguments)
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the server starts");
+        let stdout = child.stdout.take().expect("stdout");
+        let first = tokio::time::timeout(PATIENCE, BufReader::new(stdout).lines().next_line()).await;
+        let line = first.expect("the server answers in time").expect("readable").expect("the server starts");
+        let started: Value = serde_json::from_str(&line).expect("JSON");
+        let api = started["api"].as_str().expect("an address").to_owned();
+        Self { child, api, port, folder, arguments }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// kill -9, and a new process on the same folder and port.
+    pub(crate) async fn crash_and_restart(&mut self) {
+        self.crash().await;
+        self.start_again().await;
+    }
+
+    /// SIGTERM, a clean end, and a new process on the same folder and port.
+    pub(crate) async fn restart(&mut self) {
+        signal(&self.child, "TERM").await;
+        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("a status");
+        assert!(status.success(), "a stop on SIGTERM is not a failure: {status}");
+        self.start_again().await;
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.api.clone()).await.expect("connected").max_decoding_message_size(32 << 20)
+    }
+
+    pub(crate) fn worker(&self, name: &str, slots: u32, more: &[&str]) -> Child {
+        binary()
+            .args(["worker", "--log", "warn", "--server", &self.api, "--name", name, "--slots", &slots.to_string()])
+            .args(more)
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the worker starts")
+    }
+
+    /// kill -9, and nothing in its place until it is started again.
+    pub(crate) async fn crash(&mut self) {
+        self.child.kill().await.expect("killed");
+    }
+
+    /// A new process on the same folder and port as one that has ended.
+    pub(crate) async fn start_again(&mut self) {
+        *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone()).await;
+    }
+
+    /// Repeats a command until it prints what is wanted: the built-in worker attaches a moment after the server is up.
+    pub(crate) async fn wait_for_output(&self, arguments: &[&str], wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let output = self.cli(arguments).await;
+            if String::from_utf8_lossy(&output.stdout).contains(wanted) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "never said {wanted}: {output:?}");
+        }
+    }
+
+    /// Runs a command of the CLI to its end.
+    pub(crate) async fn cli(&self, arguments: &[&str]) -> std::process::Output {
+        binary().args(["--server", &self.api]).args(arguments).output().await.expect("the command runs")
+    }
+}
+
+/// Sends a signal by pid; the standard library knows only SIGKILL.
+pub(crate) async fn signal(child: &Child, name: &str) {
+    let pid = child.id().expect("a running process").to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().await.expect("kill runs");
+    assert!(sent.success());
+}
+
+pub(crate) fn job(id: &str, topic: &str, payload: &str) -> v1::NewJob {
+    v1::NewJob {
+        job_id: id.to_owned(),
+        topic: topic.to_owned(),
+        payload_json: payload.to_owned().into_bytes().into(),
+        ..v1::NewJob::default()
+    }
+}
+
+pub(crate) async fn submit(client: &mut Client, jobs: Vec<v1::NewJob>) -> Result<Vec<String>, tonic::Status> {
+    let answer = client.submit_jobs(v1::SubmitJobsRequest { jobs }).await?.into_inner();
+    let id = |item: v1::submit_jobs_response::Item| match item.item {
+        Some(v1::submit_jobs_response::item::Item::Job(job)) => job.job_id,
+        other => panic!("refused: {other:?}"),
+    };
+    Ok(answer.jobs.into_iter().map(id).collect())
+}
+
+pub(crate) async fn get(client: &mut Client, id: &str) -> v1::Job {
+    client.get_job(v1::GetJobRequest { job_id: id.to_owned() }).await.expect("found").into_inner()
+}
+
+/// Waits until the job is as wanted.
+pub(crate) async fn until(client: &mut Client, id: &str, wanted: impl Fn(&v1::Job) -> bool) -> v1::Job {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        let job = get(client, id).await;
+        if wanted(&job) {
+            return job;
+        }
+        assert!(Instant::now() < deadline, "it did not happen in time: {job:?}");
+        pause.tick().await;
+    }
+}
+
+/// Jobs that have not ended.
+pub(crate) async fn live(client: &mut Client) -> u64 {
+    client.list_queues(v1::ListQueuesRequest {}).await.expect("answered").into_inner().live
+}
+
+/// Waits until so many jobs were accepted.
+pub(crate) async fn wait_for_jobs(client: &mut Client, count: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        let queues = client.list_queues(v1::ListQueuesRequest {}).await.expect("answered").into_inner();
+        if queues.live + queues.ended >= count {
+            return;
+        }
+        assert!(Instant::now() < deadline, "too few jobs: {queues:?}");
+        pause.tick().await;
+    }
+}
+
+/// Waits until nothing is live.
+pub(crate) async fn until_idle(client: &mut Client) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        let queues = client.list_queues(v1::ListQueuesRequest {}).await.expect("answered").into_inner();
+        if queues.live == 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "it did not end in time: {queues:?}");
+        pause.tick().await;
+    }
+}
+
+/// Every job of the default tenant, newest first.
+pub(crate) async fn all_jobs(client: &mut Client) -> Vec<v1::Job> {
+    let mut request = v1::ListJobsRequest { limit: 1_000, ..v1::ListJobsRequest::default() };
+    let mut jobs = Vec::new();
+    loop {
+        let page = client.list_jobs(request.clone()).await.expect("listed").into_inner();
+        jobs.extend(page.jobs);
+        if page.next_cursor.is_empty() {
+            return jobs;
+        }
+        request.cursor = page.next_cursor;
+    }
+}

@@ -1,0 +1,9 @@
+//! The binary as its users run it: real processes, real sockets, a real data folder.
+
+mod crash;
+mod disk;
+mod folder;
+mod harness;
+mod restart;
+mod tour;
+mod workers;

@@ -1,0 +1,60 @@
+//! The server goes and comes back while work is under way.
+
+use lockgate_proto::v1::JobState;
+
+use super::harness::{PATIENCE, Server, all_jobs, binary, job, live, submit, until, until_idle, wait_for_jobs};
+
+#[tokio::test]
+async fn a_remote_worker_works_on_while_the_server_restarts_and_nothing_runs_twice() {
+    let mut server = Server::start(&["--no-worker"]).await;
+    let _worker = server.worker("remote", 4, &[]);
+    let mut client = server.client().await;
+    submit(&mut client, vec![job("long", "job.sleep", r#"{"ms":1500}"#)]).await.expect("submitted");
+    until(&mut client, "long", |job| job.state() == JobState::Running).await;
+
+    server.crash_and_restart().await;
+
+    let mut client = server.client().await;
+    let job = until(&mut client, "long", |job| job.ended_at_ms.is_some()).await;
+    assert_eq!(job.state(), JobState::Succeeded, "{job:?}");
+    assert_eq!(job.attempts, 1, "the worker attached again with its inventory: {job:?}");
+}
+
+#[tokio::test]
+async fn a_load_goes_on_over_kill_9_of_the_server_and_every_job_ends() {
+    let mut server = Server::start(&["--worker-slots", "64"]).await;
+    let words = ["--server", &server.api, "--json", "load", "--jobs", "3000", "--rate", "1500", "--no-sleep"];
+    let load = binary().args(words).spawn().expect("the load starts");
+    let mut client = server.client().await;
+    wait_for_jobs(&mut client, 500).await;
+
+    server.crash().await;
+    server.start_again().await;
+
+    let output = tokio::time::timeout(PATIENCE, load.wait_with_output()).await.expect("it ends in time").expect("output");
+    assert!(output.status.success(), "{output:?}");
+    let jobs = all_jobs(&mut server.client().await).await;
+    assert_eq!(jobs.len(), 3_000, "a batch that was sent again made no job twice");
+}
+
+#[tokio::test]
+async fn a_rolling_restart_on_sigterm_loses_and_doubles_nothing() {
+    let mut server = Server::start(&["--worker-slots", "4"]).await;
+    let mut client = server.client().await;
+    let jobs = (0..40).map(|n| job(&format!("job-{n}"), "job.sleep", r#"{"ms":700}"#)).collect();
+    submit(&mut client, jobs).await.expect("submitted");
+    until(&mut client, "job-3", |job| job.attempts == 1).await;
+
+    for _ in 0..2 {
+        assert!(live(&mut client).await > 0, "a restart of an idle server proves nothing");
+        server.restart().await;
+        client = server.client().await;
+    }
+
+    until_idle(&mut client).await;
+    let jobs = all_jobs(&mut client).await;
+    assert_eq!(jobs.len(), 40);
+    for job in jobs {
+        assert_eq!((job.state(), job.attempts), (JobState::Succeeded, 1), "{job:?}");
+    }
+}

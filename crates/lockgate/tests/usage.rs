@@ -1,0 +1,65 @@
+//! What a script sees when something is wrong before any server is asked.
+
+use std::process::{Command, Output};
+
+fn lockgate(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockgate")).args(words).env_remove("LOCKGATE_SERVER").output().expect("runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Nothing listens on a port that was free a moment ago.
+fn dead_server() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    format!("http://{}", listener.local_addr().expect("an address"))
+}
+
+#[test]
+fn wrong_usage_exits_with_1() {
+    for words in [&["submit"][..], &["no-such-command"], &["jobs", "--limit", "0"], &["jobs", "--state", "DONE"]] {
+        let output = lockgate(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(stderr(&output).contains("error:"), "{words:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for words in [&["--help"][..], &["--version"], &["submit", "--help"]] {
+        let output = lockgate(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn an_unreachable_server_exits_with_3_and_says_what_to_do() {
+    let output = lockgate(&["--server", &dead_server(), "queues"]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = stderr(&output);
+    assert!(text.contains("cannot reach http://127.0.0.1:") && text.contains("`lockgate serve`"), "{text}");
+}
+
+#[test]
+fn programs_get_errors_as_json() {
+    let output = lockgate(&["--server", &dead_server(), "--json", "get", "a"]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = stderr(&output);
+    assert!(text.starts_with(r#"{"code":"unreachable","#), "{text}");
+}
+
+#[test]
+fn an_address_that_is_none_is_refused() {
+    let output = lockgate(&["--server", "not an address", "queues"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is not an address"), "{}", stderr(&output));
+}
+
+#[test]
+fn completions_are_printed_without_a_server() {
+    let output = lockgate(&["completions", "bash"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("_lockgate()"));
+}
