@@ -93,7 +93,7 @@ impl Worker {
         self
     }
 
-    /// A label operators see and placement rules may use.
+    /// A label that operators see and filter by.
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.push((key.into(), value.into()));
         self

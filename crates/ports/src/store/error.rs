@@ -22,10 +22,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full(_))
-    }
-
     pub fn certainly_not_applied(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
     }
