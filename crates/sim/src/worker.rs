@@ -158,7 +158,7 @@ impl Life {
                     self.journal.remove(&token);
                 }
             }
-            ToWorker::BeatAck(_) => {}
+            ToWorker::BeatAck(_) | ToWorker::Dismissed => {}
         }
     }
 

@@ -7,6 +7,7 @@ use lockgate_core::job::{DEFAULT_POOL, Input, Job, JobState};
 use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Claim, ClaimRequest, Settlement, StoreError};
 
+use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
 
@@ -119,15 +120,17 @@ impl Inner {
                 .edge
                 .next_dispatch(&ticket.session)
                 .and_then(|dispatch| ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)).ok());
-            match decided {
-                Some(transition) if !self.edge.reserve(&ticket.session, Arc::new(transition.job.clone())) => {
-                    known.push(gone_from(&ticket.claim));
-                }
-                Some(transition) => {
+            let Some(transition) = decided else {
+                back.push(ticket);
+                continue;
+            };
+            match self.edge.reserve(&ticket.session, Arc::new(transition.job.clone())) {
+                Place::Taken => {
                     steps.push(Step { before: ticket.job.clone(), transition });
                     sent.push(ticket);
                 }
-                None => back.push(ticket),
+                Place::Known => known.push(gone_from(&ticket.claim)),
+                Place::Closed => back.push(ticket),
             }
         }
         self.give_back(back).await;

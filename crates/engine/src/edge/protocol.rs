@@ -88,9 +88,15 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub enum ToWorker {
     Assign(Vec<Assignment>),
-    Stop { job_id: JobId, token: AttemptToken, reason: Arc<str> },
+    Stop {
+        job_id: JobId,
+        token: AttemptToken,
+        reason: Arc<str>,
+    },
     Acks(Vec<(AttemptToken, Acknowledged)>),
     BeatAck(u64),
+    /// The draining worker holds nothing and gets nothing more: it may leave.
+    Dismissed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

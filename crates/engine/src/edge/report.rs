@@ -15,7 +15,12 @@ use crate::commit::Undriven;
 
 impl Inner {
     pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
-        if self.edge.with(session, epoch, |s| s.draining |= message.draining).is_none() {
+        let known = self.edge.with(session, epoch, |s| {
+            if message.draining {
+                s.drain();
+            }
+        });
+        if known.is_none() {
             return;
         }
         self.hear(session, epoch);

@@ -59,6 +59,16 @@ pub(crate) struct SessionView {
     pub(crate) draining: bool,
 }
 
+/// What became of the wish for a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Taken,
+    /// The session has this very attempt already: the claim was old news.
+    Known,
+    /// The session is leaving or gone.
+    Closed,
+}
+
 /// A free place with what is needed to dispatch to it.
 pub(super) struct FreeSeat {
     pub(super) session: SessionId,
@@ -133,7 +143,11 @@ impl Edge {
     /// Frees the attempt's place. True if there was one.
     pub(crate) fn settle(&self, id: &SessionId, token: &AttemptToken) -> bool {
         let mut state = self.state.lock();
-        state.sessions.get_mut(id).is_some_and(|session| session.held.remove(token).is_some())
+        state.sessions.get_mut(id).is_some_and(|session| {
+            let freed = session.held.remove(token).is_some();
+            session.dismiss_if_done();
+            freed
+        })
     }
 
     pub(super) fn free_seats(&self, pool: &PoolName, shapes: &ShapeSet) -> Vec<FreeSeat> {
@@ -163,16 +177,16 @@ impl Edge {
         })
     }
 
-    /// Takes a place for a job that is about to be dispatched. False when the session has this very attempt already:
-    /// the claim was old news.
-    pub(super) fn reserve(&self, id: &SessionId, job: Arc<Job>) -> bool {
+    /// Takes a place for a job that is about to be dispatched. A draining session gives none: once it holds nothing it
+    /// is dismissed, and nothing may follow that.
+    pub(super) fn reserve(&self, id: &SessionId, job: Arc<Job>) -> Place {
         let mut state = self.state.lock();
-        let Some(session) = state.sessions.get_mut(id) else { return true };
+        let Some(session) = state.sessions.get_mut(id).filter(|session| !session.draining) else { return Place::Closed };
         match session.held.entry(job.life.attempt.token.clone()) {
-            Entry::Occupied(_) => false,
+            Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {
                 place.insert(Held { job, started: None, progress: None });
-                true
+                Place::Taken
             }
         }
     }
@@ -292,6 +306,20 @@ impl Edge {
 impl Session {
     fn is_attached(&self) -> bool {
         self.outbound.as_ref().is_some_and(|outbound| !outbound.is_closed())
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.dismiss_if_done();
+    }
+
+    /// Places are taken before an assignment is on its way and freed after its end, so an empty session has nothing to
+    /// come. Said anew whenever it becomes so: a worker that leaves twice leaves once.
+    fn dismiss_if_done(&self) {
+        if let Some(outbound) = self.outbound.as_ref().filter(|_| self.draining && self.held.is_empty()) {
+            // A closed stream means that the worker attaches again, and says again that it is draining.
+            let _ = outbound.send(ToWorker::Dismissed);
+        }
     }
 
     /// Recomputed only when the pool's shapes change.

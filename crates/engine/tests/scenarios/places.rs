@@ -2,7 +2,7 @@
 
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::Json;
-use lockgate_engine::{Acknowledged, Settings};
+use lockgate_engine::{Acknowledged, Settings, ToWorker};
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -40,6 +40,21 @@ async fn a_result_sent_twice_frees_one_place_and_is_answered_twice() {
     assert_eq!(worker.report(&assignment, outcome.clone()).await, Acknowledged::Stored);
     assert_eq!(worker.report(&assignment, outcome).await, Acknowledged::Superseded);
     assert_eq!(stage.engine.workers()[0].busy, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_worker_is_dismissed_when_its_place_is_free_and_gets_nothing_more() {
+    let stage = Stage::new();
+    let mut leaving = Hand::attach(&stage.engine, "leaving", &["t"], 1).await;
+    stage.submit(job("t")).await;
+    let assignment = leaving.take().await;
+    leaving.drain().await;
+    let second = stage.submit(job("t")).await;
+    leaving.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+    leaving.drain().await;
+    assert!(matches!(leaving.next().await, ToWorker::Dismissed));
+    let mut staying = Hand::attach(&stage.engine, "staying", &["t"], 1).await;
+    assert_eq!(staying.take().await.job.request.job_id, second);
 }
 
 #[tokio::test(start_paused = true)]

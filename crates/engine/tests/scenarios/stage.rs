@@ -187,6 +187,10 @@ impl Hand {
         self.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
     }
 
+    pub(crate) async fn drain(&self) {
+        self.attachment.receive(FromWorker { draining: true, ..FromWorker::default() }).await;
+    }
+
     /// Reports an outcome; how it was acknowledged.
     pub(crate) async fn report(&mut self, assignment: &Assignment, outcome: Outcome) -> Acknowledged {
         let token = assignment.job.life.attempt.token.clone();

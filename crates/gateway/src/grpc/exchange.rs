@@ -153,6 +153,7 @@ pub(super) fn merge(items: impl Iterator<Item = ToWorker>, ready: &mut VecDeque<
             }
             ToWorker::Acks(acks) => message.acks.extend(acks.iter().map(ack)),
             ToWorker::BeatAck(number) => message.beat_ack = Some(v1::BeatAck { number }),
+            ToWorker::Dismissed => message.dismissed = true,
         }
     }
     if message != v1::ServerMessage::default() {

@@ -26,9 +26,12 @@ pub(crate) fn binary() -> Command {
     command
 }
 
-/// A port nobody uses now. The server binds it a moment later.
+/// A port nobody uses now. The server binds it a moment later, and again after each restart: so it lies below the range
+/// from which systems give outgoing connections theirs, and tests, which are processes of their own, start apart.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    let first = 10_000 + u16::try_from(std::process::id() % 1_100).expect("small") * 20;
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..32_700).find(free).expect("a free port")
 }
 
 pub(crate) struct Server {

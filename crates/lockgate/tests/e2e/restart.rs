@@ -2,7 +2,7 @@
 
 use lockgate_proto::v1::JobState;
 
-use super::harness::{PATIENCE, Server, all_jobs, binary, job, live, submit, until, until_idle, wait_for_jobs};
+use super::harness::{PATIENCE, Server, all_jobs, binary, get, job, live, submit, until, until_idle, wait_for_jobs};
 
 #[tokio::test]
 async fn a_remote_worker_works_on_while_the_server_restarts_and_nothing_runs_twice() {
@@ -54,7 +54,12 @@ async fn a_rolling_restart_on_sigterm_loses_and_doubles_nothing() {
     until_idle(&mut client).await;
     let jobs = all_jobs(&mut client).await;
     assert_eq!(jobs.len(), 40);
-    for job in jobs {
-        assert_eq!((job.state(), job.attempts), (JobState::Succeeded, 1), "{job:?}");
+    for listed in jobs {
+        let job = get(&mut client, &listed.job_id).await;
+        assert_eq!(job.state(), JobState::Succeeded, "{job:?}");
+        // A job on its way to a worker that leaves is given back unstarted: another attempt, not another execution.
+        let (started, back): (Vec<_>, Vec<_>) = job.history.iter().partition(|attempt| attempt.started_at_ms.is_some());
+        assert_eq!(started.len(), 1, "{job:?}");
+        assert!(back.iter().all(|attempt| attempt.reason == "interrupted"), "{job:?}");
     }
 }

@@ -52,6 +52,8 @@ struct State {
     /// Slots in use. A stopped attempt uses its slot until its handler is gone.
     busy: usize,
     draining: bool,
+    /// The server sends no more assignments on this stream.
+    dismissed: bool,
     closing: bool,
     stream: u64,
     phase: Phase,
@@ -74,6 +76,7 @@ impl Crew {
             let mut state = self.state.lock();
             state.acknowledge(message.acks, &mut done_with);
             state.stop(message.stops, &mut done_with);
+            state.dismissed |= message.dismissed;
             self.assign(&mut state, message.assignments)
         };
         if let Some(journal) = &self.journal {
@@ -220,8 +223,9 @@ impl Crew {
         self.until(|state| state.busy == 0).await;
     }
 
-    pub(crate) async fn all_acknowledged(&self) {
-        self.until(|state| state.ledger.is_empty()).await;
+    /// The server has every result and nothing more on its way to us. Without a stream there is nobody to wait for.
+    pub(crate) async fn dismissed(&self) {
+        self.until(|state| state.ledger.is_empty() && (state.dismissed || state.phase == Phase::Away)).await;
     }
 
     async fn until(&self, met: impl Fn(&State) -> bool) {
@@ -253,8 +257,9 @@ impl Crew {
     pub(crate) fn welcomed(&self) {
         {
             let mut state = self.state.lock();
-            let State { ledger, outbox, draining, phase, .. } = &mut *state;
+            let State { ledger, outbox, draining, dismissed, phase, .. } = &mut *state;
             outbox.rewind(ledger, *draining);
+            *dismissed = false;
             *phase = Phase::Open;
         }
         self.outgoing.wake();

@@ -11,8 +11,8 @@ use crate::error::WorkerError;
 
 /// How long an aborted handler may take to reach its next await point.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
-/// How long the last results may wait for their acknowledgement.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+/// How long the last results may wait for their acknowledgement, and the worker for the server's leave.
+const DISMISSED_WITHIN: Duration = Duration::from_secs(5);
 /// How long the server may take to end its half of the stream.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -25,8 +25,8 @@ pub(crate) async fn drain(crew: &Arc<Crew>, links: &mut Links, drain_timeout: Du
     if timeout(drain_timeout, crew.all_idle()).await.is_err() {
         give_back(crew).await;
     }
-    if timeout(ACKNOWLEDGED_WITHIN, crew.all_acknowledged()).await.is_err() {
-        tracing::warn!(results = crew.unacknowledged(), "leaving with results the server has not acknowledged");
+    if timeout(DISMISSED_WITHIN, crew.dismissed()).await.is_err() {
+        tracing::warn!(results = crew.unacknowledged(), "leaving without the server's leave");
     }
     crew.close();
     match timeout(CLOSED_WITHIN, links.join_next()).await {

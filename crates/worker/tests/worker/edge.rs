@@ -153,6 +153,11 @@ impl Attached {
         self.send(ServerMessage { stops, ..ServerMessage::default() });
     }
 
+    /// Tells a draining worker that nothing more comes.
+    pub(crate) fn dismiss(&self) {
+        self.send(ServerMessage { dismissed: true, ..ServerMessage::default() });
+    }
+
     /// The next message; none at the end of the stream. Beats are answered in passing.
     pub(crate) async fn next(&mut self) -> Option<WorkerMessage> {
         let message = within("a message", self.incoming.next()).await?.ok()?;

@@ -47,6 +47,10 @@ async fn a_draining_worker_finishes_what_runs_and_gives_back_the_rest() {
     assert!(matches!(stream.results(1).await["runs"], Outcome::Succeeded(_)));
     assert!(!left.is_finished(), "a worker stays until its results are acknowledged");
     ["runs", "queued", "late"].iter().for_each(|token| stream.ack(token));
+    stream.assign([job("crossing", "wait", "")]);
+    assert!(matches!(stream.results(1).await["crossing"], Outcome::Interrupted(_)), "it stays until it is dismissed");
+    stream.ack("crossing");
+    stream.dismiss();
     while stream.next().await.is_some() {}
     drop(stream);
     within("the worker's end", left).await.unwrap().unwrap();
@@ -63,6 +67,7 @@ async fn what_does_not_finish_in_time_is_interrupted() {
     let left = running.ask_to_leave();
     assert!(matches!(stream.result().await, Outcome::Interrupted(_)));
     stream.ack("a");
+    stream.dismiss();
     while stream.next().await.is_some() {}
     drop(stream);
     within("the worker's end", left).await.unwrap().unwrap();
