@@ -67,12 +67,7 @@ impl Probe {
     async fn open(folder: &std::path::Path) -> Result<Self, Failure> {
         let clock = Arc::new(ManualClock::default());
         let store = SqliteStore::open(folder, Arc::clone(&clock) as Arc<dyn Clock>)?;
-        let verdict = Verdict {
-            decision: Decision::Allow,
-            rule: "default".into(),
-            reason: "no policy configured".into(),
-            snapshot: "builtin:allow".into(),
-        };
+        let verdict = Verdict::plain(Decision::Allow, "default", "no policy configured", "builtin:allow".into());
         let profile = WorkerProfile {
             worker: "probe".into(),
             pool: "default".into(),
@@ -113,7 +108,7 @@ impl Probe {
         );
         let payload = Json::trusted(format!("{{\"n\":{},\"text\":\"{}\"}}", self.minted, "x".repeat(100)));
         let new = NewJob { topic: "job.noop".to_owned(), payload: Some(payload), ..NewJob::default() };
-        let caller = Caller { tenant: "default".into(), actor: "anonymous".into() };
+        let caller = Caller::new("default", "anonymous");
         let request = JobRequest::check(new, &caller, || JobId::from(id)).map_err(|errors| format!("{errors:?}"))?;
         let hash = request.hash();
         Ok(submit(Arc::new(request), hash, &self.env()).into())

@@ -73,6 +73,8 @@ pub struct NewJob {
     pub not_before: Option<Timestamp>,
     pub deadline_ms: Option<u64>,
     pub requires: BTreeSet<String>,
+    pub capability: Option<String>,
+    pub risk_tags: BTreeSet<String>,
     pub trace_id: Option<String>,
 }
 
@@ -81,6 +83,15 @@ pub struct NewJob {
 pub struct Caller {
     pub tenant: TenantId,
     pub actor: ActorId,
+    /// What kind of actor: a person, a service, an agent. Free text that policies may match.
+    pub actor_type: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// Of no stated kind.
+    pub fn new(tenant: impl Into<TenantId>, actor: impl Into<ActorId>) -> Self {
+        Self { tenant: tenant.into(), actor: actor.into(), actor_type: None }
+    }
 }
 
 /// One field that was refused, and why.
@@ -111,6 +122,8 @@ pub struct JobRequest {
     pub id_chosen: bool,
     pub tenant: TenantId,
     pub actor: ActorId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor_type: Option<Arc<str>>,
     pub topic: Topic,
     /// Stored beside the rest, so that the rest can be read without it.
     #[serde(skip)]
@@ -133,6 +146,12 @@ pub struct JobRequest {
     pub deadline_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub requires: BTreeSet<Arc<str>>,
+    /// What the job may do, in the words of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Arc<str>>,
+    /// What is risky about it, in the words of the policy.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub risk_tags: BTreeSet<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Arc<str>>,
 }
@@ -165,6 +184,7 @@ impl JobRequest {
             job_id: new.job_id.map_or_else(fresh_id, JobId::from),
             tenant: caller.tenant.clone(),
             actor: caller.actor.clone(),
+            actor_type: caller.actor_type.clone(),
             topic: new.topic.into(),
             payload: new.payload.unwrap_or_default(),
             priority: new.priority,
@@ -176,6 +196,8 @@ impl JobRequest {
             not_before: new.not_before,
             deadline_ms: new.deadline_ms,
             requires: new.requires.into_iter().map(Arc::from).collect(),
+            capability: new.capability.map(Arc::from),
+            risk_tags: new.risk_tags.into_iter().map(Arc::from).collect(),
             trace_id: new.trace_id.map(Arc::from),
         })
     }
@@ -184,6 +206,8 @@ impl JobRequest {
     pub fn hash(&self) -> RequestHash {
         #[derive(Serialize)]
         struct Hashed<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            capability: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             deadline_ms: Option<u64>,
             #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -200,12 +224,15 @@ impl JobRequest {
             priority: Option<Priority>,
             #[serde(skip_serializing_if = "BTreeSet::is_empty")]
             requires: &'a BTreeSet<Arc<str>>,
+            #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+            risk_tags: &'a BTreeSet<Arc<str>>,
             tenant: &'a TenantId,
             #[serde(skip_serializing_if = "Option::is_none")]
             timeout_ms: Option<u64>,
             topic: &'a Topic,
         }
         let hashed = Hashed {
+            capability: self.capability.as_deref(),
             deadline_ms: self.deadline_ms,
             env: &self.env,
             job_id: self.id_chosen.then_some(&self.job_id),
@@ -214,6 +241,7 @@ impl JobRequest {
             not_before: self.not_before,
             priority: self.priority,
             requires: &self.requires,
+            risk_tags: &self.risk_tags,
             tenant: &self.tenant,
             timeout_ms: self.timeout_ms,
             topic: &self.topic,
@@ -248,7 +276,12 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
     if let Err(error) = check_name(&new.topic) {
         refuse("topic", &error);
     }
-    for (field, name) in [("job_id", &new.job_id), ("idempotency_key", &new.idempotency_key), ("trace_id", &new.trace_id)] {
+    for (field, name) in [
+        ("job_id", &new.job_id),
+        ("idempotency_key", &new.idempotency_key),
+        ("trace_id", &new.trace_id),
+        ("capability", &new.capability),
+    ] {
         if let Some(Err(error)) = name.as_deref().map(check_name) {
             refuse(field, &error);
         }
@@ -268,11 +301,13 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         check_entries(field, entries, &mut refuse);
     }
     check_labels(&new.labels, &mut refuse);
-    if new.requires.len() > ENTRIES_MAX {
-        refuse("requires", &format_args!("must have at most {ENTRIES_MAX} entries"));
-    }
-    if let Some(Err(error)) = new.requires.iter().map(|name| check_name(name)).find(Result::is_err) {
-        refuse("requires", &error);
+    for (field, names) in [("requires", &new.requires), ("risk_tags", &new.risk_tags)] {
+        if names.len() > ENTRIES_MAX {
+            refuse(field, &format_args!("must have at most {ENTRIES_MAX} entries"));
+        }
+        if let Some(Err(error)) = names.iter().map(|name| check_name(name)).find(Result::is_err) {
+            refuse(field, &error);
+        }
     }
     errors
 }

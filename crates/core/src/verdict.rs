@@ -1,5 +1,6 @@
 //! What the kernel said about one attempt.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,15 +16,157 @@ pub enum Decision {
     AllowWithConstraints,
 }
 
+impl Decision {
+    pub const ALL: [Self; 5] = [Self::Allow, Self::Deny, Self::RequireApproval, Self::Throttle, Self::AllowWithConstraints];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::RequireApproval => "require_approval",
+            Self::Throttle => "throttle",
+            Self::AllowWithConstraints => "allow_with_constraints",
+        }
+    }
+}
+
 /// A decision with its grounds, stored with the attempt it was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub decision: Decision,
     /// The rule that decided.
     pub rule: Arc<str>,
+    /// SHA-256 of the rule's own text. Approvals bind to it, so that an unrelated change of the policy keeps them.
+    #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
+    pub rule_hash: Arc<str>,
     pub reason: Arc<str>,
     /// The policy snapshot it was made under; an older one is judged again before dispatch.
     pub snapshot: Arc<str>,
+    #[serde(default, skip_serializing_if = "Constraints::is_none")]
+    pub constraints: Constraints,
+    /// Who must agree, if the decision is to ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalTerms>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remediations: Vec<Remediation>,
+}
+
+fn empty() -> Arc<str> {
+    Arc::from("")
+}
+
+impl Verdict {
+    /// A verdict without anything attached.
+    pub fn plain(decision: Decision, rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>, snapshot: Arc<str>) -> Self {
+        Self {
+            decision,
+            rule: rule.into(),
+            rule_hash: empty(),
+            reason: reason.into(),
+            snapshot,
+            constraints: Constraints::default(),
+            approval: None,
+            remediations: Vec::new(),
+        }
+    }
+}
+
+/// Conditions under which an attempt may run. Each one is enforced; a policy that names another is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constraints {
+    /// Lowers the attempt's timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runtime_ms: Option<u64>,
+    /// Caps retries: a job may fail this many times and be tried again, no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// A larger result fails the attempt for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// Only workers of these pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_pools: Option<BTreeSet<Arc<str>>>,
+    /// Whether built-in handlers may open connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Access>,
+    /// Whether built-in handlers may start programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<Access>,
+}
+
+impl Constraints {
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both sets of conditions at once: of each the stricter.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let pools = match (&self.allowed_pools, &other.allowed_pools) {
+            (Some(a), Some(b)) => Some(a.intersection(b).cloned().collect()),
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        Self {
+            max_runtime_ms: least(self.max_runtime_ms, other.max_runtime_ms),
+            max_retries: least(self.max_retries, other.max_retries),
+            max_output_bytes: least(self.max_output_bytes, other.max_output_bytes),
+            allowed_pools: pools,
+            network: self.network.max(other.network),
+            exec: self.exec.max(other.exec),
+        }
+    }
+}
+
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Ordered by strictness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Allow,
+    Deny,
+}
+
+/// How many people must agree, and for how long that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalTerms {
+    /// Different people, none of them the submitter.
+    #[serde(default = "one")]
+    pub approvers: u32,
+    /// Unanswered for this long, the job is denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_expiry_ms: Option<u64>,
+    /// An attempt judged later than this after the approval asks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_for_ms: Option<u64>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Default for ApprovalTerms {
+    fn default() -> Self {
+        Self { approvers: 1, request_expiry_ms: None, valid_for_ms: None }
+    }
+}
+
+/// What the submitter could change to be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remediation {
+    pub title: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement_topic: Option<Arc<str>>,
 }
 
 /// The answer for one attempt, or the fact that none could be had.
@@ -32,4 +175,26 @@ pub enum Judgement {
     Decided(Arc<Verdict>),
     /// The kernel did not answer. Fail closed: the job waits.
     Unavailable,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_constraints_at_once_are_of_each_the_stricter() {
+        let pools = |names: &[&str]| Some(names.iter().map(|name| Arc::from(*name)).collect());
+        let a = Constraints { max_runtime_ms: Some(5), allowed_pools: pools(&["a", "b"]), ..Constraints::default() };
+        let b = Constraints {
+            max_runtime_ms: Some(3),
+            max_retries: Some(1),
+            allowed_pools: pools(&["b", "c"]),
+            network: Some(Access::Deny),
+            ..Constraints::default()
+        };
+        let both = Constraints { allowed_pools: pools(&["b"]), ..b.clone() };
+        assert_eq!(a.and(&b), both);
+        assert_eq!(b.and(&a), both);
+        assert_eq!(Constraints::default().and(&a), a);
+    }
 }

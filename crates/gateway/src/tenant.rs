@@ -7,26 +7,30 @@ use lockgate_engine::ApiError;
 
 const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
 const ACTOR: HeaderName = HeaderName::from_static("x-lockgate-actor");
+const ACTOR_TYPE: HeaderName = HeaderName::from_static("x-lockgate-actor-type");
 
-/// Reads tenant and actor from REST headers or gRPC metadata, which are the same thing.
+/// Reads the caller from REST headers or gRPC metadata, which are the same thing.
 pub(crate) fn caller(headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let tenant = name(headers, &TENANT, "default");
-    let actor = name(headers, &ACTOR, "anonymous");
-    match (tenant, actor) {
-        (Ok(tenant), Ok(actor)) => Ok(Caller { tenant: TenantId::from(tenant), actor: ActorId::from(actor) }),
-        (tenant, actor) => Err(ApiError::Invalid([tenant.err(), actor.err()].into_iter().flatten().collect())),
-    }
+    let names = (name(headers, &TENANT), name(headers, &ACTOR), name(headers, &ACTOR_TYPE));
+    let (Ok(tenant), Ok(actor), Ok(actor_type)) = names else {
+        return Err(ApiError::Invalid([names.0.err(), names.1.err(), names.2.err()].into_iter().flatten().collect()));
+    };
+    Ok(Caller {
+        tenant: TenantId::from(tenant.unwrap_or("default")),
+        actor: ActorId::from(actor.unwrap_or("anonymous")),
+        actor_type: actor_type.map(Into::into),
+    })
 }
 
-fn name<'a>(headers: &'a HeaderMap, header: &HeaderName, absent: &'a str) -> Result<&'a str, FieldError> {
+fn name<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a str>, FieldError> {
     let mut values = headers.get_all(header).iter();
-    let Some(value) = values.next() else { return Ok(absent) };
+    let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(FieldError::new(header.as_str(), "must be given once"));
     }
     let text = value.to_str().map_err(|_| FieldError::new(header.as_str(), "must be plain ASCII text"))?;
     check_name(text).map_err(|error| FieldError::new(header.as_str(), error))?;
-    Ok(text)
+    Ok(Some(text))
 }
 
 #[cfg(test)]

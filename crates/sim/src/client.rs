@@ -17,7 +17,7 @@ use crate::world::World;
 pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
 
 pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
-    let caller = Caller { tenant: format!("tenant-{number}").into(), actor: "client".into() };
+    let caller = Caller::new(format!("tenant-{number}"), "client");
     let end = Instant::now() + how_long;
     let mut serial = 0;
     while Instant::now() < end {

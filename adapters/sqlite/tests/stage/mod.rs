@@ -67,8 +67,7 @@ impl Stage {
     }
 
     fn env(&self) -> Env<'_> {
-        let verdict =
-            Verdict { decision: Decision::Allow, rule: "r".into(), reason: "because".into(), snapshot: "test".into() };
+        let verdict = Verdict::plain(Decision::Allow, "r", "because", "test".into());
         Env {
             now: self.clock.now(),
             token: "token".into(),
@@ -80,7 +79,7 @@ impl Stage {
 }
 
 pub(crate) fn births(stage: &Stage, name: &str, count: usize) -> Vec<Change> {
-    let caller = Caller { tenant: "acme".into(), actor: "ann".into() };
+    let caller = Caller::new("acme", "ann");
     let birth = |n: usize| {
         let payload = Some(Json::trusted(format!("\"{}\"", "p".repeat(n * 97 % 3_000))));
         let new =

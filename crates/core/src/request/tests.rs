@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn caller() -> Caller {
-    Caller { tenant: "acme".into(), actor: "ann".into() }
+    Caller::new("acme", "ann")
 }
 
 fn check(new: NewJob) -> Result<JobRequest, Vec<FieldError>> {
@@ -43,6 +43,8 @@ fn full() -> NewJob {
         not_before: Some(Timestamp::from_millis(7)),
         deadline_ms: Some(9_000),
         requires: BTreeSet::from(["gpu".to_owned()]),
+        capability: Some("deploy".into()),
+        risk_tags: BTreeSet::from(["prod".to_owned()]),
         trace_id: Some("trace-1".into()),
     }
 }

@@ -107,7 +107,7 @@ async fn wait_out(downtime: Duration) {
 }
 
 pub(crate) fn caller() -> Caller {
-    Caller { tenant: "default".into(), actor: "tester".into() }
+    Caller::new("default", "tester")
 }
 
 pub(crate) fn job(topic: &str) -> NewJob {

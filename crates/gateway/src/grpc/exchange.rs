@@ -210,7 +210,7 @@ mod tests {
 
     fn assigned(token: &str, new: NewJob) -> Assignment {
         let new = NewJob { topic: "job.x".into(), ..new };
-        let caller = Caller { tenant: "t".into(), actor: "a".into() };
+        let caller = Caller::new("t", "a");
         let request = JobRequest::check(new, &caller, || "job".into()).expect("valid");
         let env = Env {
             now: Timestamp::ZERO,

@@ -19,12 +19,7 @@ pub struct BuiltinKernel {
 
 impl Default for BuiltinKernel {
     fn default() -> Self {
-        let verdict = Verdict {
-            decision: Decision::Allow,
-            rule: "allow-all".into(),
-            reason: "no policy configured".into(),
-            snapshot: BUILTIN_ALLOW.into(),
-        };
+        let verdict = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
         Self { verdict: Arc::new(verdict) }
     }
 }

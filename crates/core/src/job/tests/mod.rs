@@ -38,7 +38,7 @@ impl Story {
 
     pub(super) fn of(new: NewJob, judgement: Judgement) -> Self {
         let limits = Limits::default();
-        let caller = Caller { tenant: "acme".into(), actor: "ann".into() };
+        let caller = Caller::new("acme", "ann");
         let new = NewJob { topic: "job.echo".into(), ..new };
         let request = JobRequest::check(new, &caller, || JobId::from("job-1")).unwrap();
         let hash = request.hash();
@@ -117,7 +117,7 @@ pub(super) fn env_at(now: Timestamp, minted: u64, limits: &Limits, judgement: Ju
 }
 
 pub(super) fn judgement(decision: Decision) -> Judgement {
-    let verdict = Verdict { decision, rule: "a-rule".into(), reason: "a reason".into(), snapshot: "snapshot-1".into() };
+    let verdict = Verdict::plain(decision, "a-rule", "a reason", "snapshot-1".into());
     Judgement::Decided(Arc::new(verdict))
 }
 

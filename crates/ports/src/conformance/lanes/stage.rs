@@ -183,8 +183,7 @@ pub fn job(spec: &Spec, seq: i64) -> Job {
         requires: BTreeSet::new(),
         trace_id: None,
     };
-    let verdict =
-        Verdict { decision: Decision::Allow, rule: "all".into(), reason: "a test".into(), snapshot: "test".into() };
+    let verdict = Verdict::plain(Decision::Allow, "all", "a test", "test".into());
     let env = Env {
         now: Timestamp::from_millis(spec.due_ms),
         token: AttemptToken::from(format!("token-{seq}")),

@@ -77,7 +77,7 @@ impl StoreHarness {
 
     /// The transition of a submit, not committed.
     pub(super) fn birth(&self, tenant: &str, new: NewJob, judgement: Judgement) -> Found<Transition> {
-        let caller = Caller { tenant: TenantId::from(tenant), actor: ActorId::from("ann") };
+        let caller = Caller::new(tenant, "ann");
         let request = JobRequest::check(new, &caller, || JobId::from("unnamed")).map_err(|errors| format!("{errors:?}"))?;
         let hash = request.hash();
         Ok(submit(Arc::new(request), hash, &self.env(judgement)))
@@ -124,7 +124,7 @@ pub(super) fn profile(worker: &str) -> WorkerProfile {
 }
 
 fn decided(decision: Decision) -> Judgement {
-    let verdict = Verdict { decision, rule: "r1".into(), reason: "because".into(), snapshot: "test".into() };
+    let verdict = Verdict::plain(decision, "r1", "because", "test".into());
     Judgement::Decided(Arc::new(verdict))
 }
 
