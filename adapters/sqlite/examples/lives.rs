@@ -9,6 +9,7 @@ use std::time::Duration;
 use lockgate_core::ids::{AttemptToken, JobId, uuid_v7};
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
+use lockgate_core::output::OutputStep;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
@@ -93,7 +94,12 @@ impl Probe {
         let now = self.clock.now();
         let ended = self.decide(&jobs, |job| {
             let outcome = Outcome::Succeeded { result: Json::trusted(r#"{"ok":true}"#) };
-            Input::Reported(Report { token: job.life.attempt.token.clone(), started_at: Some(now), outcome })
+            Input::Reported(Report {
+                token: job.life.attempt.token.clone(),
+                started_at: Some(now),
+                outcome,
+                output: OutputStep::Pass,
+            })
         })?;
         self.commit(ended, &mut spent.end).await?;
         Ok(())

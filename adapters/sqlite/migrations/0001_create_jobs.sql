@@ -1,6 +1,8 @@
--- Live jobs and ended jobs are separate tables, so that a million ended jobs do not slow a claim.
+-- A job is one row of `jobs`, which never changes, and one row of either `jobs_hot` or `jobs_done`, which does: a change
+-- rewrites only what it is about, and a million ended jobs do not slow a claim.
 -- States are numbered in the order of JobState: 0 PENDING, 1 APPROVAL_REQUIRED, 2 SCHEDULED, 3 DISPATCHED, 4 RUNNING,
 -- 5 SUCCEEDED, 6 FAILED, 7 TIMEOUT, 8 CANCELLED, 9 DENIED, 10 OUTPUT_QUARANTINED. Times are milliseconds since 1970.
+-- `life` and `events` are written by packed.rs: one JSON text, and one JSON text per line.
 -- Long columns come last: a row is read without following its overflow pages when only the first columns are asked for.
 
 -- One row of running numbers, written once per transaction. Sequence numbers are not used again after pruning, and
@@ -21,11 +23,16 @@ CREATE TABLE book (
 
 INSERT INTO book VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
--- Unique over live and ended jobs.
-CREATE TABLE job_ids (
-    job_id TEXT PRIMARY KEY,
-    seq INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+-- What was asked for. The id is unique over live and ended jobs.
+CREATE TABLE jobs (
+    seq INTEGER PRIMARY KEY,
+    job_id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    request TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE lanes (
     lane_id INTEGER PRIMARY KEY,
@@ -36,20 +43,15 @@ CREATE TABLE jobs_hot (
     seq INTEGER PRIMARY KEY,
     version INTEGER NOT NULL CHECK (version > 0),
     state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4),
-    priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 3),
     lane_id INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     delayed INTEGER NOT NULL CHECK (delayed = 0 OR state = 2),
+    -- When a timer must fire next: the job's deadline, or sooner the end of the time people have to approve it.
     deadline_at INTEGER,
-    session TEXT CHECK ((session IS NOT NULL) = (state >= 3)),
-    tenant TEXT NOT NULL,
-    topic TEXT NOT NULL,
-    hash BLOB NOT NULL,
+    -- The worker's session that holds the attempt. A RUNNING job has none once its work is done and its result is held.
+    session TEXT CHECK (CASE state WHEN 3 THEN session IS NOT NULL WHEN 4 THEN TRUE ELSE session IS NULL END),
     life TEXT NOT NULL,
-    request TEXT NOT NULL,
-    events TEXT NOT NULL,
-    -- NULL: in `payloads`.
-    payload TEXT
+    events TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX jobs_ready ON jobs_hot (lane_id, due_at) WHERE state = 2;
@@ -62,26 +64,13 @@ CREATE TABLE jobs_done (
     seq INTEGER PRIMARY KEY,
     version INTEGER NOT NULL CHECK (version > 0),
     state INTEGER NOT NULL CHECK (state BETWEEN 5 AND 10),
-    priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 3),
-    lane_id INTEGER NOT NULL,
     ended_at INTEGER NOT NULL,
-    tenant TEXT NOT NULL,
-    topic TEXT NOT NULL,
-    hash BLOB NOT NULL,
     life TEXT NOT NULL,
-    request TEXT NOT NULL,
     events TEXT NOT NULL,
-    payload TEXT,
     result TEXT
 ) STRICT;
 
 CREATE INDEX jobs_ended ON jobs_done (ended_at);
-
--- Payloads too long to be copied with every change of their row.
-CREATE TABLE payloads (
-    seq INTEGER PRIMARY KEY,
-    body TEXT NOT NULL
-) STRICT;
 
 CREATE TABLE idempotency (
     tenant TEXT NOT NULL,

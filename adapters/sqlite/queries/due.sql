@@ -1,5 +1,9 @@
-SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_hot.seq))
+SELECT jobs_hot.seq, jobs_hot.version, jobs_hot.state, jobs.hash, jobs_hot.life, jobs.request, jobs.payload
 FROM jobs_hot
-WHERE state = 2 AND delayed = 1 AND (due_at, seq) > (?1, ?2) AND due_at <= ?3
-ORDER BY due_at, seq
+JOIN jobs ON jobs.seq = jobs_hot.seq
+WHERE jobs_hot.state = 2
+    AND jobs_hot.delayed = 1
+    AND (jobs_hot.due_at, jobs_hot.seq) > (?1, ?2)
+    AND jobs_hot.due_at <= ?3
+ORDER BY jobs_hot.due_at, jobs_hot.seq
 LIMIT ?4

@@ -1,5 +1,6 @@
-SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_hot.seq))
+SELECT jobs_hot.seq, jobs_hot.version, jobs_hot.state, jobs.hash, jobs_hot.life, jobs.request, jobs.payload
 FROM jobs_hot
-WHERE deadline_at IS NOT NULL AND deadline_at <= ?1
-ORDER BY deadline_at, seq
+JOIN jobs ON jobs.seq = jobs_hot.seq
+WHERE jobs_hot.deadline_at IS NOT NULL AND jobs_hot.deadline_at <= ?1
+ORDER BY jobs_hot.deadline_at, jobs_hot.seq
 LIMIT ?2

@@ -1,4 +1,5 @@
-SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_hot.seq))
+SELECT jobs_hot.seq, jobs_hot.version, jobs_hot.state, jobs.hash, jobs_hot.life, jobs.request, jobs.payload
 FROM jobs_hot
-WHERE session = ?1
-ORDER BY seq
+JOIN jobs ON jobs.seq = jobs_hot.seq
+WHERE jobs_hot.session = ?1
+ORDER BY jobs_hot.seq

@@ -1,4 +1,5 @@
-SELECT seq, version, state, hash, life, request, tenant, topic
+SELECT jobs_done.seq, jobs_done.version, jobs_done.state, jobs.hash, jobs_done.life, jobs.request, jobs.tenant, jobs.topic
 FROM jobs_done
-WHERE seq < ?1
-ORDER BY seq DESC
+JOIN jobs ON jobs.seq = jobs_done.seq
+WHERE jobs_done.seq < ?1
+ORDER BY jobs_done.seq DESC

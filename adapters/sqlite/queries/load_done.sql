@@ -1,3 +1,4 @@
-SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_done.seq))
+SELECT jobs_done.seq, jobs_done.version, jobs_done.state, jobs.hash, jobs_done.life, jobs.request, jobs.payload
 FROM jobs_done
-WHERE seq = ?1
+JOIN jobs ON jobs.seq = jobs_done.seq
+WHERE jobs_done.seq = ?1

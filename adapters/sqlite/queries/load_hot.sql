@@ -1,3 +1,4 @@
-SELECT seq, version, state, hash, life, request, COALESCE(payload, (SELECT body FROM payloads WHERE payloads.seq = jobs_hot.seq))
+SELECT jobs_hot.seq, jobs_hot.version, jobs_hot.state, jobs.hash, jobs_hot.life, jobs.request, jobs.payload
 FROM jobs_hot
-WHERE seq = ?1
+JOIN jobs ON jobs.seq = jobs_hot.seq
+WHERE jobs_hot.seq = ?1

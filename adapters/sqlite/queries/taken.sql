@@ -1,3 +1,5 @@
-SELECT state, hash, request FROM jobs_hot WHERE seq = ?1
-UNION ALL
-SELECT state, hash, request FROM jobs_done WHERE seq = ?1
+SELECT jobs.job_id, jobs.tenant, jobs.hash, COALESCE(jobs_hot.state, jobs_done.state)
+FROM jobs
+LEFT JOIN jobs_hot ON jobs_hot.seq = jobs.seq
+LEFT JOIN jobs_done ON jobs_done.seq = jobs.seq
+WHERE jobs.seq = ?1

@@ -9,6 +9,7 @@ mod connection;
 mod effects;
 mod error;
 mod folder;
+mod packed;
 mod readers;
 mod reads;
 mod row;

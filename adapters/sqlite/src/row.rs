@@ -9,9 +9,7 @@ use lockgate_core::request::{JobRequest, Json, RequestHash};
 use rusqlite::Row;
 
 use crate::error::Fault;
-
-/// Payloads up to this length live in the job's row. Longer ones would be copied with every change of the row.
-pub(crate) const INLINE_BYTES_MAX: usize = 1024;
+use crate::packed::{PackedEvent, PackedLife};
 
 pub(crate) fn state_code(state: JobState) -> i64 {
     state as i64
@@ -26,15 +24,21 @@ pub(crate) fn priority_code(priority: Priority) -> usize {
     priority as usize
 }
 
+/// A count as a column holds it.
+pub(crate) fn stored(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 /// Columns: seq, version, state, hash, life, request. The payload is given by the caller.
 pub(crate) fn job(row: &Row<'_>, payload: Json) -> Result<Job, Fault> {
     let mut request: JobRequest = serde_json::from_str(row.get_ref(5)?.as_str()?)?;
     request.payload = payload;
+    let life: PackedLife = serde_json::from_str(row.get_ref(4)?.as_str()?)?;
     Ok(Job {
         seq: JobSeq(row.get(0)?),
         version: row.get(1)?,
         hash: RequestHash(row.get(3)?),
-        life: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+        life: life.unpack(state(row.get(2)?)?),
         request: Arc::new(request),
     })
 }
@@ -47,7 +51,7 @@ pub(crate) fn whole_job(row: &Row<'_>) -> Result<Job, Fault> {
 
 /// Events are one JSON text per line.
 pub(crate) fn events(text: &str) -> Result<Vec<JobEvent>, Fault> {
-    text.lines().map(|line| serde_json::from_str(line).map_err(Fault::from)).collect()
+    text.lines().map(|line| Ok(serde_json::from_str::<PackedEvent>(line)?.into())).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_create_jobs.sql"), include_str!("../migrations/0002_create_sessions.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_create_jobs.sql"),
+    include_str!("../migrations/0002_create_sessions.sql"),
+    include_str!("../migrations/0003_create_governance.sql"),
+];
 
 /// Brings the database to the newest schema. Refuses one from the future.
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {

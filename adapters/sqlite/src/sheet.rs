@@ -3,11 +3,13 @@
 //! Filled by the caller, on its own thread: the one writing thread is everybody's bottleneck and should not format
 //! JSON.
 
-use lockgate_core::job::JobEvent;
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::job::{Duty, JobEvent};
 use lockgate_ports::Change;
 use serde::Serialize;
 
 use crate::error::Fault;
+use crate::packed::{PackedEvent, PackedLife};
 
 pub(crate) struct Sheet {
     pub(crate) change: Change,
@@ -16,15 +18,19 @@ pub(crate) struct Sheet {
     pub(crate) events: String,
     /// Empty unless the job is new: the request is written once.
     pub(crate) request: String,
+    /// Duties that begin (true) or end (false). Most changes have none.
+    pub(crate) duties: Vec<(Duty, bool)>,
+    pub(crate) audit: Vec<AuditEntry>,
 }
 
 impl Sheet {
     pub(crate) fn fill(change: Change) -> Result<Self, Fault> {
         let job = &change.transition.job;
-        let life = json(&job.life, LIFE_BYTES)?;
+        let life = json(&PackedLife::pack(&job.life), LIFE_BYTES)?;
         let events = events_text(&change.transition.events)?;
         let request = if job.version == 1 { json(&*job.request, REQUEST_BYTES)? } else { String::new() };
-        Ok(Self { change, life, events, request })
+        let (duties, audit) = (change.transition.duties().collect(), change.transition.audit());
+        Ok(Self { change, life, events, request, duties, audit })
     }
 
     pub(crate) fn result(&self) -> Option<&str> {
@@ -33,9 +39,9 @@ impl Sheet {
 }
 
 /// Usual lengths, so that texts are seldom moved while they grow.
-const LIFE_BYTES: usize = 768;
+const LIFE_BYTES: usize = 384;
 const REQUEST_BYTES: usize = 256;
-const EVENT_BYTES: usize = 160;
+const EVENT_BYTES: usize = 128;
 
 fn json(value: &impl Serialize, usual_bytes: usize) -> Result<String, Fault> {
     let mut text = Vec::with_capacity(usual_bytes);
@@ -46,7 +52,7 @@ fn json(value: &impl Serialize, usual_bytes: usize) -> Result<String, Fault> {
 fn events_text(events: &[JobEvent]) -> Result<String, Fault> {
     let mut text = Vec::with_capacity(events.len() * EVENT_BYTES);
     for event in events {
-        serde_json::to_writer(&mut text, event)?;
+        serde_json::to_writer(&mut text, &PackedEvent::from(event))?;
         text.push(b'\n');
     }
     utf8(text)

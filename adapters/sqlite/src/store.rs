@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
-use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine, OutboxRow,
-    SessionRow, Sessions, StoreError, Totals, Upkeep,
+    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
+    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
+    Upkeep,
 };
 use tokio::sync::watch;
 
@@ -137,6 +139,10 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::expired(conn, now, limit)).await
     }
 
+    async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.readers.run(move |conn| reads::owing(conn, duty, after, limit)).await
+    }
+
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
         let session = session.clone();
         self.readers.run(move |conn| reads::held(conn, &session)).await
@@ -200,6 +206,50 @@ impl Leases for SqliteStore {
 }
 
 #[async_trait]
+impl Snapshots for SqliteStore {
+    async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
+        self.writer.run(1, move |ledger| ledger.activate(&change)).await
+    }
+
+    async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
+        self.readers.run(move |conn| reads::active(conn, kind)).await
+    }
+
+    async fn snapshots(&self, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StoreError> {
+        self.readers.run(move |conn| reads::snapshots(conn, kind, limit)).await
+    }
+
+    async fn snapshot(&self, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StoreError> {
+        let id = id.to_owned();
+        self.readers.run(move |conn| reads::snapshot(conn, kind, &id)).await
+    }
+}
+
+#[async_trait]
+impl Trail for SqliteStore {
+    async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        self.readers.run(move |conn| reads::audit(conn, after, limit)).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.writer.run(entries.len(), move |ledger| ledger.keep_audit(&entries)).await
+    }
+
+    async fn blocks(&self, after: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
+        self.readers.run(move |conn| reads::blocks(conn, after, limit)).await
+    }
+
+    async fn head(&self) -> Result<Option<Block>, StoreError> {
+        self.readers.run(|conn| reads::head(conn)).await
+    }
+
+    async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
+        let block = block.clone();
+        self.writer.run(1, move |ledger| ledger.seal(&block)).await
+    }
+}
+
+#[async_trait]
 impl Upkeep for SqliteStore {
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
         self.readers.run(move |conn| reads::outbox(conn, limit)).await
@@ -228,7 +278,34 @@ impl Upkeep for SqliteStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockgate_core::job::Evidence;
+    use lockgate_core::verdict::BUILTIN_ALLOW;
     use lockgate_ports::memory::ManualClock;
+
+    #[tokio::test]
+    async fn a_policy_whose_activation_was_rolled_back_is_not_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path(), Arc::new(ManualClock::default())).unwrap();
+        let evidence = |policy: &str| {
+            let evidence = Evidence::Allowed { session: "s".into(), epoch: 1, policy: policy.into() };
+            store.writer.run(1, move |ledger| ledger.proves(&evidence))
+        };
+        let profile = r#"{"worker":"w","pool":"default","topics":[],"slots":1,"in_process":false}"#;
+        store.attach(&"s".into(), &"edge".into(), &serde_json::from_str(profile).unwrap()).await.unwrap();
+        let text = r#"{"at":0,"tenant":"t","actor":"ann","action":"policy_activated","subject":"p1"}"#;
+        let audit: AuditEntry = serde_json::from_str(text).unwrap();
+        let kind = SnapshotKind::Policy;
+        let change = Activation { kind, id: "p1".into(), text: "rules: []".into(), actor: "ann".into(), expected: 0, audit };
+        let failing = change.clone();
+        let fails = move |ledger: &mut crate::writer::Ledger<'_>| -> Result<(), Fault> {
+            ledger.activate(&failing)?.unwrap();
+            Err(Fault::Row("no".to_owned()))
+        };
+        assert!(store.writer.run(1, fails).await.is_err());
+        assert!(evidence(BUILTIN_ALLOW).await.unwrap() && !evidence("p1").await.unwrap());
+        store.activate(change).await.unwrap().unwrap();
+        assert!(evidence("p1").await.unwrap() && !evidence(BUILTIN_ALLOW).await.unwrap());
+    }
 
     #[tokio::test]
     async fn nothing_is_written_after_a_failed_sync() {

@@ -4,8 +4,13 @@ mod stage;
 
 use std::time::Duration;
 
-use lockgate_core::job::JobState;
-use lockgate_ports::{Change, JobQuery, Jobs, Leases, Sessions, StoreError, Upkeep};
+use lockgate_core::audit::Block;
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::{Duty, JobState};
+use lockgate_core::request::Json;
+use lockgate_ports::{
+    Change, ChangeError, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Trail, Upkeep,
+};
 use lockgate_sqlite::{OpenError, Options, SqliteStore};
 use stage::{Stage, births, profile};
 
@@ -32,6 +37,31 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     assert_eq!(store.acquire("lease", "other", Duration::from_secs(60)).await.unwrap(), None);
     let next = store.commit(births(&stage, "later", 1)).await.unwrap()[0].clone().unwrap();
     assert!(next > last, "sequence numbers go on");
+}
+
+#[tokio::test]
+async fn what_governance_decided_is_there_after_a_restart() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+    store.commit(births(&stage, "job", 2)).await.unwrap();
+    let jobs = store.load(&["job-0".into(), "job-1".into()]).await.unwrap().into_iter().flatten().collect::<Vec<_>>();
+    let held = stage.held(&jobs[0], epoch);
+    assert!(store.commit(held).await.unwrap().iter().all(Result::is_ok));
+    store.activate(stage.activation("p1")).await.unwrap().unwrap();
+    let rows = store.audit(0, 10).await.unwrap();
+    let block = Block::over(None, &rows, stage.clock().now()).unwrap();
+    assert!(store.seal(&block).await.unwrap());
+    drop(store);
+
+    let store = stage.open();
+    assert_eq!(&*store.active(SnapshotKind::Policy).await.unwrap().unwrap().id, "p1");
+    let late = store.commit(vec![stage.dispatch(&jobs[1], epoch)]).await.unwrap();
+    assert_eq!(late, [Err(ChangeError::Conflict)], "judged by the policy before");
+    let owing = store.owing(Duty::Scan, JobSeq::default(), 10).await.unwrap();
+    assert_eq!(owing.iter().map(|job| job.request.job_id.as_str()).collect::<Vec<_>>(), ["job-0"]);
+    assert_eq!(store.detail(&"job-0".into()).await.unwrap().unwrap().result, Some(Json::trusted("1")));
+    assert_eq!((store.audit(0, 10).await.unwrap(), store.head().await.unwrap()), (rows, Some(block)));
 }
 
 #[tokio::test]
@@ -88,9 +118,9 @@ async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
 async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let stage = Stage::new();
     let store = stage.open();
-    // Held without a session: the schema refuses such a row, whoever decided it.
+    // Sent to no session: the schema refuses such a row, whoever decided it.
     let mut broken = births(&stage, "broken", 1);
-    broken[0].transition.job.life.state = JobState::Running;
+    broken[0].transition.job.life.state = JobState::Dispatched;
     let (bad, good) = tokio::join!(store.commit(broken), store.commit(births(&stage, "good", 3)));
     assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
     assert!(good.unwrap().iter().all(Result::is_ok));

@@ -3,12 +3,17 @@
 //! Nothing in this crate waits, reads a clock, draws a random number or touches a file. Every decision takes the
 //! aggregate, an input and an [`Env`](job::Env) and returns a [`Transition`](job::Transition); the engine commits it and then acts.
 
+pub mod audit;
+pub mod breaker;
 pub mod ids;
 pub mod job;
 pub mod lane;
 pub mod limits;
+pub mod output;
+pub mod policy;
 pub mod request;
 pub mod retry;
+pub mod scan;
 pub mod time;
 pub mod turns;
 pub mod verdict;

@@ -16,6 +16,9 @@ use crate::time::Timestamp;
 /// Label names that only the platform may set, or whose meaning is not built yet: accepting them would be a silent lie.
 const LABELS_REFUSED: [&str; 5] = ["placement.", "constraint.", "node.", "preferred_pool", "preferred_worker_id"];
 
+/// Labels by which the platform marks a job that ran unjudged: nobody else may say so, or deny it.
+const LABELS_OF_BYPASSES: &str = "safety_bypass";
+
 /// JSON text that was parsed once and is carried unparsed from then on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(Arc<str>);
@@ -330,6 +333,9 @@ fn check_labels(labels: &BTreeMap<String, String>, refuse: &mut dyn FnMut(&str, 
     for name in labels.keys() {
         if name.starts_with('_') {
             refuse("labels", &format_args!("{name:?} is refused: a leading _ is reserved for the platform"));
+        }
+        if name.starts_with(LABELS_OF_BYPASSES) {
+            refuse("labels", &format_args!("{name:?} is refused: only the platform says that policy was bypassed"));
         }
         if LABELS_REFUSED.iter().any(|refused| name.starts_with(refused)) {
             refuse("labels", &format_args!("{name:?} is refused: placement by label is not supported yet"));

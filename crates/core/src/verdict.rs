@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+/// The snapshot in force while no policy was ever activated.
+pub const BUILTIN_ALLOW: &str = "builtin:allow";
+
 /// The five answers of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +52,9 @@ pub struct Verdict {
     pub approval: Option<ApprovalTerms>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remediations: Vec<Remediation>,
+    /// Nobody decided: the kernel was away and the fail mode is open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bypassed: bool,
 }
 
 fn empty() -> Arc<str> {
@@ -67,7 +73,14 @@ impl Verdict {
             constraints: Constraints::default(),
             approval: None,
             remediations: Vec::new(),
+            bypassed: false,
         }
+    }
+
+    /// Lets an attempt through unjudged.
+    pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
+        let reason = format!("fail-open: safety unavailable -- {why}");
+        Self { bypassed: true, ..Self::plain(Decision::Allow, "fail-open", reason, snapshot) }
     }
 }
 
@@ -96,8 +109,17 @@ pub struct Constraints {
 }
 
 impl Constraints {
+    pub const NONE: Self = Self {
+        max_runtime_ms: None,
+        max_retries: None,
+        max_output_bytes: None,
+        allowed_pools: None,
+        network: None,
+        exec: None,
+    };
+
     pub fn is_none(&self) -> bool {
-        *self == Self::default()
+        *self == Self::NONE
     }
 
     /// Both sets of conditions at once: of each the stricter.
@@ -192,9 +214,9 @@ mod tests {
             network: Some(Access::Deny),
             ..Constraints::default()
         };
-        let both = Constraints { allowed_pools: pools(&["b"]), ..b.clone() };
-        assert_eq!(a.and(&b), both);
-        assert_eq!(b.and(&a), both);
+        let stricter = a.and(&b);
+        assert_eq!(b.and(&a), stricter);
+        assert_eq!(stricter, Constraints { allowed_pools: pools(&["b"]), ..b });
         assert_eq!(Constraints::default().and(&a), a);
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
+use lockgate_core::policy::FailMode;
 use lockgate_core::request::JobRequest;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
 
 use crate::Inner;
 use crate::error::ApiError;
+use crate::service::to_the_end;
 
 /// A decision about a known job.
 pub(crate) struct Step {
@@ -99,6 +101,9 @@ impl Inner {
         let mut bells = Vec::with_capacity(done.len());
         for (before, job, effects) in done {
             self.metrics.moved(&before, &job, now);
+            if job.needs_scan() && !before.needs_scan() {
+                self.wake.scan.notify_one();
+            }
             if before.state() == JobState::Scheduled {
                 gone.push(Settlement::Gone { lane: before.lane(), key: before.ready_key() });
             }
@@ -201,7 +206,35 @@ impl Inner {
     }
 
     pub(crate) async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
-        if requests.is_empty() { Vec::new() } else { self.ports.kernel.judge(requests).await }
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        let mut judgements = self.ports.kernel.judge(requests).await;
+        self.metrics.governance.judged(&judgements);
+        let fail_mode = self.settings.fail_mode.unwrap_or_else(|| self.ports.kernel.fail_mode());
+        if fail_mode == FailMode::Open {
+            self.let_through(requests, &mut judgements);
+        }
+        judgements
+    }
+
+    /// Fail open: what nobody judged runs, marked, counted, audited, and judged later.
+    fn let_through(&self, requests: &[Arc<JobRequest>], judgements: &mut [Judgement]) {
+        for (request, judgement) in requests.iter().zip(judgements) {
+            if *judgement == Judgement::Unavailable {
+                tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
+                self.metrics.governance.let_through(request);
+                let verdict = Verdict::bypass("the safety kernel did not answer", self.ports.kernel.snapshot());
+                *judgement = Judgement::Decided(Arc::new(verdict));
+            }
+        }
+    }
+
+    /// One input for one job, driven to its end even if the caller goes away.
+    pub(crate) async fn drive_one(self: Arc<Self>, job: Arc<Job>, input: Input) -> Result<Arc<Job>, ApiError> {
+        let id = job.request.job_id.clone();
+        let driven = to_the_end(async move { self.drive(vec![(job, input)]).await }).await??.pop();
+        driven.map_or_else(|| Err(ApiError::NotFound(id)), |driven| driven.map_err(ApiError::from))
     }
 }
 
@@ -237,8 +270,9 @@ fn is_what_we_wrote(next: &Job, stored: &Job) -> bool {
 fn mints(input: &Input) -> bool {
     use lockgate_core::job::Outcome;
     match input {
-        Input::Judged | Input::Lost { .. } | Input::Woken | Input::Replay { .. } => true,
-        Input::Dispatch(_) | Input::Started { .. } | Input::Cancel { .. } => false,
+        Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
+        Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
+        Input::Scanned(_) | Input::Release { .. } => false,
         Input::Reported(report) => match report.outcome {
             Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
             Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } | Outcome::Interrupted => true,

@@ -19,6 +19,9 @@ pub enum ApiError {
     /// The job is not in a state that allows this.
     #[error("{0}")]
     State(Illegal),
+    /// Somebody else changed it meanwhile.
+    #[error("{0}")]
+    Outdated(String),
     /// No room. Later, or after somebody made room.
     #[error("{0}")]
     Exhausted(String),
@@ -41,7 +44,12 @@ impl ApiError {
             Self::NotFound(_) => "not_found",
             Self::KeyTaken { .. } => "idempotency_conflict",
             Self::State(Illegal::Terminal(_)) => "already_ended",
+            Self::State(Illegal::Superseded) => "superseded",
+            Self::State(Illegal::SelfApproval) => "self_approval",
+            Self::State(Illegal::StaleApproval(_)) => "stale_approval",
+            Self::State(Illegal::ApprovalExpired) => "approval_expired",
             Self::State(_) => "wrong_state",
+            Self::Outdated(_) => "outdated",
             Self::Exhausted(_) => "exhausted",
             Self::Unavailable(_) => "unavailable",
             Self::Internal(_) => "internal",

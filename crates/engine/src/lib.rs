@@ -7,6 +7,7 @@
 mod commit;
 mod edge;
 mod error;
+mod kernel;
 mod loops;
 mod metrics;
 mod service;
@@ -26,10 +27,11 @@ pub use edge::{
     ToWorker, Welcome,
 };
 pub use error::ApiError;
+pub use kernel::LocalKernel;
 pub use metrics::Metrics;
 pub use service::{
-    Considered, JobView, LaneView, Queues, ReplayRequest, Replayed, Submitted, Watch, WatchItem, Why, WorkerStatus,
-    WorkerView,
+    Activated, ApprovalAnswer, Considered, JobView, LaneView, PolicyText, Queues, ReplayRequest, Replayed, Submitted,
+    Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
 };
 pub use settings::Settings;
 
@@ -66,6 +68,8 @@ pub(crate) struct Wakeups {
     pub(crate) dispatch: Notify,
     /// A window may be running low.
     pub(crate) feed: Notify,
+    /// A result waits to be scanned.
+    pub(crate) scan: Notify,
 }
 
 impl Engine {

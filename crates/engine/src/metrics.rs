@@ -1,5 +1,7 @@
 //! Metric families of the engine. Handles are kept; nothing is looked up by name on the hot path.
 
+mod governance;
+
 use std::sync::Arc;
 
 use lockgate_core::job::{Job, JobState, Reason};
@@ -11,6 +13,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+pub(crate) use governance::GovernanceMetrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Level(Priority);
@@ -72,6 +76,7 @@ pub struct Metrics {
     run_seconds: Histogram,
     inflight: Gauge,
     ready_rows: Counter,
+    pub(crate) governance: GovernanceMetrics,
 }
 
 impl Metrics {
@@ -128,7 +133,8 @@ impl Metrics {
         registry.register("inflight_leases", "Attempts that workers hold", inflight.clone());
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
-        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows }
+        let governance = GovernanceMetrics::new(registry);
+        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance }
     }
 
     fn of(&self, job: &Job) -> &PriorityCounters {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::limits::Limits;
+use lockgate_core::policy::FailMode;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,6 +37,14 @@ pub struct Settings {
     /// How long ended jobs are kept.
     pub retention: Duration,
     pub prune_every: Duration,
+    /// Results that owe a scan are looked for this often, besides when one arrives.
+    pub scan_every: Duration,
+    /// How often new audit rows are sealed into a block.
+    pub seal_every: Duration,
+    /// How long a new policy is not acknowledged while attempts it called back may still be about to start.
+    pub recall_within: Duration,
+    /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
+    pub fail_mode: Option<FailMode>,
     /// Most jobs in one claim, one commit, one page.
     pub batch_max: usize,
     /// The Store has no other user: an in-process worker of an earlier edge is surely dead.
@@ -61,6 +70,10 @@ impl Default for Settings {
             idle_claim: Duration::from_secs(1),
             retention: Duration::from_secs(7 * 24 * 3600),
             prune_every: Duration::from_secs(60),
+            scan_every: Duration::from_secs(1),
+            seal_every: Duration::from_secs(1),
+            recall_within: Duration::from_secs(2),
+            fail_mode: None,
             batch_max: 1_000,
             exclusive_store: true,
         }

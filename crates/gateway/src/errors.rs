@@ -24,6 +24,10 @@ const BACK_IN: Duration = Duration::from_secs(1);
 /// Whose the reason codes in `google.rpc.ErrorInfo` are.
 const DOMAIN: &str = "lockgate";
 
+/// A status travels in HTTP/2 trailers, and clients take 16 KiB of them by default: the text, which may be written as
+/// three bytes for one, and the details beside it. REST, where a body has room, tells everything.
+const DETAIL_BYTES_MAX: usize = 2 * 1024;
+
 pub(crate) fn face(error: &ApiError) -> Face {
     let face = |http, grpc, title, retry_after| Face { http, grpc, title, retry_after };
     match error {
@@ -31,6 +35,7 @@ pub(crate) fn face(error: &ApiError) -> Face {
         ApiError::NotFound(_) => face(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
         ApiError::KeyTaken { .. } => face(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for another job", None),
         ApiError::State(_) => face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None),
+        ApiError::Outdated(_) => face(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
         ApiError::Exhausted(_) => {
             face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
         }
@@ -47,7 +52,11 @@ pub(crate) fn status(error: &ApiError) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(error.code(), DOMAIN, HashMap::new());
     if let ApiError::Invalid(fields) = error {
+        let mut room = DETAIL_BYTES_MAX;
         for field in fields {
+            let bytes = field.field.len() + field.message.len();
+            let Some(left) = room.checked_sub(bytes) else { break };
+            room = left;
             details.add_bad_request_violation(&field.field, &field.message);
         }
     }
@@ -57,7 +66,15 @@ pub(crate) fn status(error: &ApiError) -> Status {
     if matches!(error, ApiError::Internal(_)) {
         tracing::error!(%error, "a call failed inside");
     }
-    Status::with_error_details(face.grpc, error.to_string(), details)
+    Status::with_error_details(face.grpc, clipped(error.to_string()), details)
+}
+
+fn clipped(mut text: String) -> String {
+    if text.len() > DETAIL_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(DETAIL_BYTES_MAX));
+        text.push_str(" …");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -75,6 +92,8 @@ mod tests {
             (ApiError::NotFound(JobId::from("a")), 404, Code::NotFound, "not_found"),
             (ApiError::KeyTaken { what: "the key", first: "a".into() }, 409, Code::AlreadyExists, "idempotency_conflict"),
             (ApiError::State(Illegal::Terminal(JobState::Failed)), 409, Code::FailedPrecondition, "already_ended"),
+            (ApiError::State(Illegal::SelfApproval), 409, Code::FailedPrecondition, "self_approval"),
+            (ApiError::Outdated("version 2 is in force".into()), 409, Code::Aborted, "outdated"),
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
             (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),
             (ApiError::from(StoreError::Corrupt("bits".into())), 500, Code::Internal, "internal"),
@@ -88,5 +107,19 @@ mod tests {
             let retryable = matches!(grpc, Code::ResourceExhausted | Code::Unavailable);
             assert_eq!(details.retry_info().is_some(), retryable, "{error}");
         }
+    }
+
+    #[test]
+    fn more_errors_than_trailers_hold_are_cut_short() {
+        let field = |n: usize| lockgate_core::request::FieldError::new("policy", format!("line {n}: {}", "ä".repeat(100)));
+        let error = ApiError::Invalid((0..100).map(field).collect());
+        let status = status(&error);
+        assert!(status.message().len() < DETAIL_BYTES_MAX + 10, "{}", status.message().len());
+        let shown = status.get_error_details().bad_request().map_or(0, |bad| bad.field_violations.len());
+        assert!((1..100).contains(&shown), "{shown}");
+        let mut trailers = http::HeaderMap::new();
+        status.add_header(&mut trailers).expect("a status fits into headers");
+        let bytes: usize = trailers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+        assert!(bytes < 16 * 1024, "{bytes}");
     }
 }

@@ -5,6 +5,7 @@
 mod errors;
 mod grpc;
 mod hosts;
+mod policies;
 mod queries;
 mod rest;
 mod serve;
@@ -36,11 +37,21 @@ pub struct GatewaySettings {
     /// Answer whatever host a request names, and pages of any site. Otherwise only the names of this machine are answered:
     /// see `hosts`.
     pub any_host: bool,
+    pub doors: Doors,
+}
+
+/// What is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Doors {
+    #[default]
+    All,
+    /// Verdicts and policies for schedulers elsewhere; no jobs.
+    Kernel,
 }
 
 impl Default for GatewaySettings {
     fn default() -> Self {
-        Self { in_process_session: None, ack: "fsynced", any_host: false }
+        Self { in_process_session: None, ack: "fsynced", any_host: false, doors: Doors::All }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use lockgate_core::job::Reason;
-use lockgate_core::request::FieldError;
+use lockgate_core::request::{FieldError, RequestHash};
 use lockgate_ports::Cursor;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -31,6 +31,19 @@ pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
     Reason::deserialize(deserializer).map_err(|error| FieldError::new("reason", error))
 }
 
+/// A hash as people and programs copy it from a job.
+pub(crate) fn request_hash(text: &str) -> Result<RequestHash, FieldError> {
+    let wrong = || FieldError::new("request_hash", "must be the 64 hexadecimal digits that the job shows");
+    let mut bytes = [0; 32];
+    if text.len() != 2 * bytes.len() || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(RequestHash(bytes))
+}
+
 /// Parses a named text, or says which field was wrong.
 pub(crate) fn parsed<T>(field: &str, text: &str) -> Result<T, FieldError>
 where
@@ -49,6 +62,15 @@ mod tests {
         assert_eq!(cursor(&cursor_text(Cursor(123_456))), Ok(Some(Cursor(123_456))));
         assert_eq!(cursor(""), Ok(None));
         assert!(cursor("next please").is_err());
+    }
+
+    #[test]
+    fn hashes_come_back_as_they_were_shown() {
+        let hash = RequestHash(std::array::from_fn(|n| u8::try_from(n * 8).expect("below 256")));
+        assert_eq!(request_hash(&hash.to_string()), Ok(hash));
+        for wrong in ["", "00", &"+1".repeat(32), &"é".repeat(32), &"0".repeat(65)] {
+            assert!(request_hash(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub(crate) struct Connection {
     /// Who acts, for the records
     #[arg(long, global = true, env = "LOCKGATE_ACTOR", hide_env_values = true, value_name = "NAME", help_heading = GLOBAL)]
     pub(crate) actor: Option<String>,
+
+    /// What kind of actor, such as person, service or agent; policies may ask for it
+    #[arg(long, global = true, env = "LOCKGATE_ACTOR_TYPE", hide_env_values = true, value_name = "KIND", help_heading = GLOBAL)]
+    pub(crate) actor_type: Option<String>,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
@@ -68,6 +72,11 @@ enum Command {
     Why(commands::why::Why),
     Logs(commands::logs::Logs),
     Dlq(commands::dlq::Dlq),
+    Approvals(commands::approvals::Approvals),
+    Release(commands::release::Release),
+    Policy(commands::policy::Policy),
+    Audit(commands::audit::Audit),
+    Breaker(commands::breaker::Breaker),
     Queues(commands::queues::Queues),
     Workers(commands::workers::Workers),
     Load(commands::load::Load),
@@ -100,6 +109,11 @@ impl Cli {
             Command::Why(command) => command.run(&mut connect().await?).await,
             Command::Logs(command) => command.run(&mut connect().await?).await,
             Command::Dlq(command) => command.run(&mut connect().await?).await,
+            Command::Approvals(command) => command.run(&mut connect().await?).await,
+            Command::Release(command) => command.run(&mut connect().await?).await,
+            Command::Policy(command) => command.run(&self.connection, out).await,
+            Command::Audit(command) => command.run(&mut connect().await?).await,
+            Command::Breaker(command) => command.run(&mut connect().await?).await,
             Command::Queues(command) => command.run(&mut connect().await?).await,
             Command::Workers(command) => command.run(&mut connect().await?).await,
             Command::Load(command) => command.run(&mut connect().await?).await,

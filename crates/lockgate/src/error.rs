@@ -34,8 +34,9 @@ pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
   1  wrong usage, or the server refused or failed
   2  the job that was waited for did not succeed
   3  the server cannot be reached
-  4  there is no such job, or it has no dead letter
-  5  conflict: the job is not in a state that allows this, or the key has another job";
+  4  there is no such job, or nothing of what was asked for
+  5  conflict: the job is not in a state that allows this, the key has another job,
+     the policy in force is another one, or the audit trail is broken";
 
 #[derive(Debug)]
 pub(crate) enum CliError {
@@ -47,6 +48,8 @@ pub(crate) enum CliError {
     },
     NotFound(String),
     Conflict(String),
+    /// Somebody else changed it meanwhile.
+    Outdated(String),
     /// The server did not take the request as it was.
     Refused {
         message: String,
@@ -65,7 +68,7 @@ impl CliError {
             Self::Usage(_) | Self::Refused { .. } | Self::Busy(_) | Self::Server(_) => Exit::Error,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) => Exit::NotFound,
-            Self::Conflict(_) => Exit::Conflict,
+            Self::Conflict(_) | Self::Outdated(_) => Exit::Conflict,
             Self::OutputClosed => Exit::Success,
         }
     }
@@ -77,6 +80,7 @@ impl CliError {
             Self::Unreachable { .. } => "unreachable",
             Self::NotFound(_) => "not_found",
             Self::Conflict(_) => "conflict",
+            Self::Outdated(_) => "outdated",
             Self::Refused { .. } => "refused",
             Self::Busy(_) => "busy",
             Self::Server(_) => "server_error",
@@ -92,6 +96,7 @@ impl CliError {
             }
             Self::NotFound(_) => Some("`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant"),
             Self::Conflict(_) => Some("`lockgate get <job>` shows the job as it is now"),
+            Self::Outdated(_) => Some("`lockgate policy show` shows what is in force now"),
             Self::Busy(_) => Some("try again in a moment"),
             Self::Server(_) => Some("the server's log says more"),
             Self::Usage(_) | Self::Refused { .. } | Self::OutputClosed => None,
@@ -116,7 +121,8 @@ impl CliError {
         match status.code() {
             _ if came_from_transport(status) => Self::Unreachable { server: server.to_owned(), cause: innermost(status) },
             Code::NotFound => Self::NotFound(message),
-            Code::AlreadyExists | Code::FailedPrecondition | Code::Aborted => Self::Conflict(message),
+            Code::AlreadyExists | Code::FailedPrecondition => Self::Conflict(message),
+            Code::Aborted => Self::Outdated(message),
             Code::InvalidArgument | Code::OutOfRange => Self::Refused { message, fields: violations(status) },
             Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => {
                 Self::Refused { message, fields: Vec::new() }
@@ -140,6 +146,7 @@ impl fmt::Display for CliError {
             Self::Usage(message)
             | Self::NotFound(message)
             | Self::Conflict(message)
+            | Self::Outdated(message)
             | Self::Busy(message)
             | Self::Server(message) => f.write_str(message),
             Self::OutputClosed => f.write_str("the output was closed"),

@@ -201,6 +201,11 @@ impl Output {
         table
     }
 
+    /// The time so long before now, in Unix milliseconds.
+    pub(crate) fn earlier(&self, span: Duration) -> i64 {
+        self.now.as_millisecond().saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+    }
+
     /// `3s ago`, `in 5m`, `now`.
     pub(crate) fn relative(&self, at: Moment) -> String {
         let ms = self.now.as_millisecond() - at.0.as_millisecond();

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use lockgate_proto::v1::admin_client::AdminClient;
+use lockgate_proto::v1::approvals_client::ApprovalsClient;
+use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -17,18 +20,23 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A page of jobs with large payloads is far above the default of 4 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-pub(crate) type Client = SchedulerClient<InterceptedService<Channel, Identity>>;
+/// A channel on which every request says who calls.
+type Line = InterceptedService<Channel, Identity>;
+
+pub(crate) type Client = SchedulerClient<Line>;
 
 /// Who calls, sent with every request.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     tenant: Option<MetadataValue<Ascii>>,
     actor: Option<MetadataValue<Ascii>>,
+    actor_type: Option<MetadataValue<Ascii>>,
 }
 
 impl Interceptor for Identity {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        for (name, value) in [("x-lockgate-tenant", &self.tenant), ("x-lockgate-actor", &self.actor)] {
+        let names = ["x-lockgate-tenant", "x-lockgate-actor", "x-lockgate-actor-type"];
+        for (name, value) in names.into_iter().zip([&self.tenant, &self.actor, &self.actor_type]) {
             if let Some(value) = value {
                 request.metadata_mut().insert(name, value.clone());
             }
@@ -42,6 +50,7 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) out: Output,
     pub(crate) server: String,
+    line: Line,
 }
 
 impl Session {
@@ -49,6 +58,7 @@ impl Session {
         let identity = Identity {
             tenant: header("tenant", connection.tenant.as_deref())?,
             actor: header("actor", connection.actor.as_deref())?,
+            actor_type: header("actor-type", connection.actor_type.as_deref())?,
         };
         let endpoint = Endpoint::from_shared(connection.server.clone())
             .map_err(|_| CliError::Usage(format!("{:?} is not an address like http://127.0.0.1:8080", connection.server)))?
@@ -58,8 +68,21 @@ impl Session {
             .connect()
             .await
             .map_err(|error| CliError::Unreachable { server: connection.server.clone(), cause: innermost(&error) })?;
-        let client = SchedulerClient::with_interceptor(channel, identity).max_decoding_message_size(ANSWER_BYTES_MAX);
-        Ok(Self { client, out, server: connection.server.clone() })
+        let line = InterceptedService::new(channel, identity);
+        let client = SchedulerClient::new(line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        Ok(Self { client, out, server: connection.server.clone(), line })
+    }
+
+    pub(crate) fn approvals(&self) -> ApprovalsClient<Line> {
+        ApprovalsClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn admin(&self) -> AdminClient<Line> {
+        AdminClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn kernel(&self) -> SafetyKernelClient<Line> {
+        SafetyKernelClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     /// Unwraps an answer, or says what its status means.

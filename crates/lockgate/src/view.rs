@@ -1,6 +1,9 @@
 //! The JSON of the REST contract, made from gRPC answers. `--json` prints exactly this.
 
+mod approval;
 mod convert;
+mod governance;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -8,7 +11,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
+pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Policies, Policy, Verified};
+pub(crate) use verdict::{Explained, OutputCheck, Remediation, Step, Verdict};
 
 /// A time that reads as RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +43,21 @@ pub(crate) struct Job {
     pub(crate) job_id: String,
     pub(crate) tenant: String,
     pub(crate) actor: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor_type: Option<String>,
     pub(crate) topic: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) capability: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) risk_tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Json>,
     pub(crate) priority: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,
+    /// What the platform says about the job beside the client's labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) platform_labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +90,15 @@ pub(crate) struct Job {
     pub(crate) result: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<Progress>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Verdict>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<AskedApproval>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputCheck>,
     pub(crate) request_hash: String,
 }
 
@@ -140,7 +164,7 @@ pub(crate) struct Event {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Cancelled {
+pub(crate) struct Changed {
     pub(crate) job_id: String,
     pub(crate) state: &'static str,
 }

@@ -1,5 +1,7 @@
 //! The command line against a real server.
 
+#[path = "cli/governance.rs"]
+mod governance;
 mod support;
 
 use serde_json::{Value, json};

@@ -1,16 +1,86 @@
-//! Verdicts on attempts.
+//! Verdicts on attempts, and on what comes out of them.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::request::JobRequest;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::breaker::BreakerState;
+use lockgate_core::output::{OutputStep, OutputVerdict};
+use lockgate_core::policy::{Explanation, FailMode, Policy};
+use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::{Judgement, Verdict};
 
 #[async_trait]
 pub trait Kernel: Send + Sync {
     /// One judgement per request, in order. Failing to decide is an answer too, never an error.
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement>;
 
+    /// The verdict on a request with every step told. Counts nothing. None: no answer.
+    async fn explain(&self, request: &JobRequest) -> Option<Explanation>;
+
+    /// What another policy would say, with the windows as they are. Counts nothing.
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict;
+
     /// The policy in force. A verdict made under another one is asked for again before dispatch.
     fn snapshot(&self) -> Arc<str>;
+
+    /// Whether asking makes sense now. False while a circuit breaker is open or the policy cannot be read.
+    fn ready(&self) -> bool {
+        true
+    }
+
+    /// What to do with jobs that cannot be judged, as far as the policy says.
+    fn fail_mode(&self) -> FailMode {
+        FailMode::Closed
+    }
+
+    /// The circuit breakers between here and whoever decides; none in process.
+    fn breakers(&self) -> Vec<BreakerView> {
+        Vec::new()
+    }
+
+    /// The snapshot in force where the decisions are made, if that is not here: the Store then follows the kernel, not the
+    /// kernel the Store.
+    async fn decided_elsewhere(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// The Store says that this policy is in force now. Refused with every error of the text if it cannot be judged by;
+    /// until a text is taken, nothing is decided.
+    fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>>;
+
+    /// What the metadata alone says about results, in order. On the way of every result: answers at once.
+    async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep>;
+
+    /// What the content says. None: nobody could look; the scan stays owed.
+    async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict>;
+
+    /// Text that leaves with an attempt (errors, progress, log lines) without what must not come out.
+    fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str>;
+}
+
+/// A circuit breaker as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerView {
+    pub name: &'static str,
+    pub state: BreakerState,
+    pub failures: u32,
+    /// When the first probe is let through.
+    pub open_until: Option<Timestamp>,
+    /// What went wrong last.
+    pub last_error: Option<Arc<str>>,
+}
+
+/// A result that is about to be stored.
+#[derive(Clone, Debug)]
+pub struct OutputMeta {
+    pub request: Arc<JobRequest>,
+    pub bytes: usize,
+}
+
+/// A stored result.
+#[derive(Clone, Debug)]
+pub struct OutputContent {
+    pub request: Arc<JobRequest>,
+    pub result: Json,
 }

@@ -15,9 +15,10 @@ pub mod store;
 pub use bus::{Bell, Bus, Ear};
 pub use clock::Clock;
 pub use entropy::{Entropy, Mint};
-pub use kernel::Kernel;
+pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta};
 pub use lanes::{Claim, ClaimRequest, Hungry, LaneDepth, Lanes, Page, Seat, Settlement, ShapeSet};
 pub use store::{
-    Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine,
-    OutboxEntry, OutboxRow, SessionRow, Sessions, Store, StoreError, Taken, Totals, Upkeep,
+    Activation, Active, Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
+    LogLine, OutboxEntry, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, Store,
+    StoreError, Taken, Totals, Trail, Upkeep,
 };

@@ -1,6 +1,6 @@
 //! Jobs and their histories as clients see them.
 
-use lockgate_core::job::{AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Reason};
+use lockgate_core::job::{Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, Reason};
 use lockgate_core::limits::Limits;
 use lockgate_core::time::Timestamp;
 
@@ -33,7 +33,38 @@ pub fn job(job: &Job, limits: &Limits) -> v1::Job {
         ended_at_ms: life.ended_at.map(Timestamp::as_millis),
         last_error: life.last_error.as_ref().map(v1::Failure::from),
         request_hash: job.hash.to_string(),
+        capability: text(request.capability.as_deref()),
+        risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
+        actor_type: text(request.actor_type.as_deref()),
+        platform_labels: platform_labels(life).collect(),
         ..v1::Job::default()
+    }
+}
+
+/// What the platform says about a job beside the client's own labels. Clients cannot set these.
+pub fn platform_labels(life: &Life) -> impl Iterator<Item = (String, String)> {
+    let labels = life
+        .bypass
+        .as_ref()
+        .map(|bypass| [("safety_bypassed", "true".to_owned()), ("safety_bypass_reason", bypass.reason.to_string())]);
+    labels.into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
+}
+
+impl From<&Approval> for v1::AskedApproval {
+    fn from(approval: &Approval) -> Self {
+        let vote = |vote: &lockgate_core::job::Vote| v1::asked_approval::Vote {
+            actor: vote.actor.to_string(),
+            at_ms: vote.at.as_millis(),
+        };
+        Self {
+            rule: approval.rule.to_string(),
+            rule_hash: approval.rule_hash.to_string(),
+            approvers_needed: approval.terms.approvers,
+            votes: approval.votes.iter().map(vote).collect(),
+            asked_at_ms: approval.asked_at.as_millis(),
+            expires_at_ms: approval.expires_at().map(Timestamp::as_millis),
+            granted_at_ms: approval.granted_at.map(Timestamp::as_millis),
+        }
     }
 }
 

@@ -2,13 +2,22 @@
 
 mod job;
 mod names;
+mod output;
 mod request;
 mod result;
+mod subject;
+mod verdict;
 
-pub use job::job;
+pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
+pub use output::{output_stage_name, output_verdict_from_wire, output_verdict_to_wire};
 pub use request::new_job;
 pub use result::outcome;
+pub use subject::{subject_from_wire, subject_to_wire};
+pub use verdict::{
+    access_to_wire, explanation_from_wire, explanation_to_wire, known_decision, scope_name, verdict_from_wire,
+    verdict_to_wire,
+};
 
 /// Package `lockgate.v1`.
 #[allow(clippy::all, clippy::pedantic, unreachable_pub, missing_docs, reason = "generated")]

@@ -13,7 +13,7 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         errors.push(error);
         None
     });
-    let payload = payload(&wire.payload_json).unwrap_or_else(|error| {
+    let payload = json("payload", &wire.payload_json).unwrap_or_else(|error| {
         errors.push(error);
         None
     });
@@ -33,34 +33,31 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         not_before: wire.not_before_ms.map(Timestamp::from_millis),
         deadline_ms: wire.deadline_ms,
         requires: wire.requires.into_iter().collect(),
+        capability: present(wire.capability),
+        risk_tags: wire.risk_tags.into_iter().collect(),
         trace_id: present(wire.trace_id),
     })
 }
 
 /// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
 fn unsupported(wire: &v1::NewJob) -> Vec<FieldError> {
-    let given = [
-        ("capability", !wire.capability.is_empty()),
-        ("risk_tags", !wire.risk_tags.is_empty()),
-        ("workflow_id", !wire.workflow_id.is_empty()),
-        ("compensation", !wire.compensation_json.is_empty()),
-    ];
+    let given = [("workflow_id", !wire.workflow_id.is_empty()), ("compensation", !wire.compensation_json.is_empty())];
     let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
     given.into_iter().filter_map(refused).collect()
 }
 
-fn payload(bytes: &[u8]) -> Result<Option<Json>, FieldError> {
+/// One JSON value. No bytes mean absent.
+pub(crate) fn json(field: &str, bytes: &[u8]) -> Result<Option<Json>, FieldError> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| FieldError::new("payload", format_args!("must be UTF-8: {error}")))?;
-    let json = Json::parse(text).map_err(|error| FieldError::new("payload", format_args!("must be JSON: {error}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| FieldError::new(field, format_args!("must be UTF-8: {error}")))?;
+    let json = Json::parse(text).map_err(|error| FieldError::new(field, format_args!("must be JSON: {error}")))?;
     Ok(Some(json))
 }
 
 /// proto3 has no absent text; an empty one means absent.
-fn present(text: String) -> Option<String> {
+pub(crate) fn present(text: String) -> Option<String> {
     if text.is_empty() { None } else { Some(text) }
 }
 
@@ -70,15 +67,18 @@ mod tests {
 
     #[test]
     fn every_bad_field_is_named_at_once() {
-        let wire = v1::NewJob {
-            priority: 9,
-            payload_json: "{".into(),
-            workflow_id: "w".into(),
-            risk_tags: vec!["x".into()],
-            ..v1::NewJob::default()
-        };
+        let wire = v1::NewJob { priority: 9, payload_json: "{".into(), workflow_id: "w".into(), ..v1::NewJob::default() };
         let fields: Vec<String> = new_job(wire).expect_err("refused").into_iter().map(|error| error.field).collect();
-        assert_eq!(fields, ["risk_tags", "workflow_id", "priority", "payload"]);
+        assert_eq!(fields, ["workflow_id", "priority", "payload"]);
+    }
+
+    #[test]
+    fn what_policy_matches_on_is_taken() {
+        let wire =
+            v1::NewJob { capability: "deploy".into(), risk_tags: vec!["b".into(), "a".into()], ..v1::NewJob::default() };
+        let job = new_job(wire).expect("accepted");
+        assert_eq!(job.capability.as_deref(), Some("deploy"));
+        assert_eq!(job.risk_tags.into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]

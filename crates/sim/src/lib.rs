@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod clock;
 mod faults;
+mod governed;
 mod plan;
 mod process;
 mod signal;

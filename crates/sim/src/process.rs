@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use lockgate_core::output::{OutputStep, OutputVerdict};
+use lockgate_core::policy::{Explanation, Policy};
 use lockgate_core::request::JobRequest;
-use lockgate_core::verdict::Judgement;
-use lockgate_engine::{Engine, Metrics, Ports, Settings};
-use lockgate_ports::memory::{Bounds, BuiltinKernel, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel};
+use lockgate_core::scan::FindingKey;
+use lockgate_core::verdict::{Judgement, Verdict};
+use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
+use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, OutputContent, OutputMeta};
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -75,7 +78,10 @@ impl Process {
             store: Arc::new(FaultyStore::new(disk.clone(), faults.clone(), lifeline.clone())),
             lanes: Arc::new(MemoryLanes::new(BOUNDS)),
             bus: Arc::new(FaultyBus { bus: MemoryBus::default(), faults: faults.clone() }),
-            kernel: Arc::new(FaultyKernel { kernel: BuiltinKernel::default(), faults: faults.clone() }),
+            kernel: Arc::new(FaultyKernel {
+                kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
+                faults: faults.clone(),
+            }),
             clock,
             entropy,
         };
@@ -131,7 +137,7 @@ impl Bus for FaultyBus {
 }
 
 struct FaultyKernel {
-    kernel: BuiltinKernel,
+    kernel: LocalKernel,
     faults: Arc<Faults>,
 }
 
@@ -144,7 +150,34 @@ impl Kernel for FaultyKernel {
         self.kernel.judge(requests).await
     }
 
+    async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
+        self.kernel.explain(request).await
+    }
+
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+        self.kernel.simulate(policy, request)
+    }
+
     fn snapshot(&self) -> Arc<str> {
         self.kernel.snapshot()
+    }
+
+    fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
+        self.kernel.adopt(id, text)
+    }
+
+    async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
+        self.kernel.check_outputs(outputs).await
+    }
+
+    async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
+        if self.faults.inject(20, |i| &mut i.kernel_silent) {
+            return None;
+        }
+        self.kernel.scan(output).await
+    }
+
+    fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
+        self.kernel.clean(request, text)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
-use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
@@ -18,7 +18,7 @@ use crate::faults::Faults;
 use crate::process::Lifeline;
 
 pub(crate) struct FaultyStore {
-    disk: MemoryStore,
+    pub(crate) disk: MemoryStore,
     faults: Arc<Faults>,
     lifeline: Lifeline,
 }
@@ -29,7 +29,7 @@ impl FaultyStore {
     }
 
     /// A call that may be slow, may fail, and may be the last one of this process.
-    async fn before(&self) -> Result<(), StoreError> {
+    pub(crate) async fn before(&self) -> Result<(), StoreError> {
         if self.faults.inject(20, |i| &mut i.slow_calls) {
             tokio::time::sleep(Duration::from_millis(50) + self.faults.millis(1_500)).await;
         } else if self.faults.chance(300) {
@@ -53,7 +53,7 @@ impl FaultyStore {
     }
 
     /// The change is on disk; the answer may be slow, lost, or come to nobody.
-    async fn after(&self) -> Result<(), StoreError> {
+    pub(crate) async fn after(&self) -> Result<(), StoreError> {
         if self.faults.inject(2, |i| &mut i.crashes) {
             self.lifeline.crash().await;
         }
@@ -124,6 +124,13 @@ impl Jobs for FaultyStore {
     async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.before().await?;
         self.disk.expired(limit).await
+    }
+
+    async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.before().await?;
+        let jobs = self.disk.owing(duty, after, limit).await;
+        self.arrive_late().await;
+        jobs
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use tonic::transport::Channel;
+
 use crate::session::{Attempt, Crew};
 
 /// Handed to every handler call. Cheap to clone.
@@ -45,6 +47,24 @@ impl Context {
 
     pub fn env(&self) -> &HashMap<String, String> {
         &self.attempt.assignment.env
+    }
+
+    /// Whether policy lets this attempt open connections. Built-in handlers keep to it; so should yours.
+    pub fn may_use_network(&self) -> bool {
+        self.attempt.assignment.network != Some(false)
+    }
+
+    /// Whether policy lets this attempt start programs.
+    pub fn may_exec(&self) -> bool {
+        self.attempt.assignment.exec != Some(false)
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        self.attempt.token()
+    }
+
+    pub(crate) fn channel(&self) -> Option<Channel> {
+        self.crew.channel()
     }
 
     /// Tells watchers how far the job is. Only the latest report waiting to be sent is sent.

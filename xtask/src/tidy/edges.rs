@@ -20,8 +20,8 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("xtask", &[]),
 ];
 const ADAPTERS_MAY_USE: [&str; 2] = ["lockgate-core", "lockgate-ports"];
-/// Its stream speaks the public contract, so it may use that too.
-const NATS_ADAPTER: &str = "adapters/nats/";
+/// These speak the public contract, so they may use it too.
+const SPEAKERS: [&str; 2] = ["adapters/kernel/", "adapters/nats/"];
 
 /// Clients of outside products, and the one folder that may use each.
 const CLIENTS: [(&str, &str); 7] = [
@@ -120,7 +120,8 @@ fn bad_edge(package: &Package, dependency: &Dependency, packages: &[Package]) ->
 
 fn allowed_edges(package: &Package) -> Vec<&'static str> {
     if package.manifest.starts_with("adapters/") {
-        let proto = package.manifest.starts_with(NATS_ADAPTER).then_some("lockgate-proto");
+        let speaks = SPEAKERS.iter().any(|folder| package.manifest.starts_with(folder));
+        let proto = speaks.then_some("lockgate-proto");
         return ADAPTERS_MAY_USE.into_iter().chain(proto).collect();
     }
     MAY_USE.iter().find(|(name, _)| *name == package.name).map(|(_, list)| list.to_vec()).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Jobs, one by one and as queues.
 
-use lockgate_core::ids::{JobId, SessionId};
-use lockgate_core::job::{Job, JobState};
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
@@ -17,7 +17,7 @@ pub(crate) fn load(conn: &Connection, ids: &[JobId]) -> Result<Vec<Option<Job>>,
 }
 
 fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, Fault> {
-    let mut query = conn.prepare_cached("SELECT seq FROM job_ids WHERE job_id = ?1")?;
+    let mut query = conn.prepare_cached("SELECT seq FROM jobs WHERE job_id = ?1")?;
     Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }
 
@@ -85,6 +85,15 @@ pub(crate) fn pending(conn: &Connection, after: ReadyKey, now: Timestamp, limit:
 
 pub(crate) fn expired(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
     collect(conn, include_str!("../../queries/expired.sql"), [now.as_millis(), bounded(limit)], row::whole_job)
+}
+
+pub(super) const OWING: &str = "SELECT seq FROM duties WHERE kind = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+
+/// Whoever owes a scan may have ended, so each job is looked for in both tables.
+pub(crate) fn owing(conn: &Connection, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, Fault> {
+    let seqs: Vec<i64> = collect(conn, OWING, params![duty.as_str(), after.0, bounded(limit)], |row| Ok(row.get(0)?))?;
+    let job = |seq: i64| load_one(conn, seq)?.ok_or_else(|| Fault::Row(format!("job {seq} has a duty and is not there")));
+    seqs.into_iter().map(job).collect()
 }
 
 pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {

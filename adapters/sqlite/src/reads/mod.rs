@@ -5,10 +5,14 @@ mod lists;
 #[cfg(test)]
 mod plans;
 mod sessions;
+mod trail;
 
-pub(crate) use jobs::{detail, due, events, expired, held, load, logs, pending, ready, ready_lanes};
+pub(crate) use jobs::{detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use sessions::{closed_holding, open_sessions, outbox};
+pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};
+
+use std::sync::Arc;
 
 use rusqlite::{Connection, Params, Row};
 
@@ -28,6 +32,10 @@ fn collect<T>(
         found.push(convert(row)?);
     }
     Ok(found)
+}
+
+fn text(row: &Row<'_>, column: usize) -> Result<Arc<str>, Fault> {
+    Ok(row.get_ref(column)?.as_str()?.into())
 }
 
 fn bounded(limit: usize) -> i64 {

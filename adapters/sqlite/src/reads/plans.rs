@@ -2,6 +2,8 @@
 
 use rusqlite::Connection;
 
+use super::jobs::OWING;
+use super::trail::{AUDIT, BLOCKS, HEAD};
 use crate::schema;
 
 fn plan(sql: &str) -> String {
@@ -26,6 +28,15 @@ fn queues_are_read_through_their_index_without_sorting() {
     for (sql, index) in queues {
         let plan = plan(sql);
         assert!(plan.contains(&format!("INDEX {index} (")), "{sql}\n{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn duties_and_the_trail_are_read_by_their_keys() {
+    for sql in [OWING, AUDIT, BLOCKS, HEAD, include_str!("../../queries/active.sql")] {
+        let plan = plan(sql);
+        assert!(!plan.contains("SCAN") || sql == HEAD, "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
 }

@@ -1,13 +1,11 @@
 //! Sessions and the outbox.
 
-use std::sync::Arc;
-
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_ports::{OutboxEntry, OutboxRow, SessionRow};
 use rusqlite::{Connection, Row};
 
-use super::{bounded, collect};
+use super::{bounded, collect, text};
 use crate::error::Fault;
 
 pub(crate) fn open_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
@@ -32,8 +30,7 @@ fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
 pub(crate) fn outbox(conn: &Connection, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
     let sql = "SELECT outbox_id, job_id, sink, body FROM outbox ORDER BY outbox_id LIMIT ?1";
     collect(conn, sql, [bounded(limit)], |row| {
-        let text = |at: usize| -> Result<Arc<str>, Fault> { Ok(row.get_ref(at)?.as_str()?.into()) };
-        let entry = OutboxEntry { sink: text(2)?, body: Json::trusted(text(3)?) };
-        Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(1)?), entry })
+        let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
+        Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(row, 1)?), entry })
     })
 }

@@ -3,6 +3,8 @@
 use lockgate_ports::Totals;
 use rusqlite::{Connection, params};
 
+use crate::row::stored;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Book {
     pub(crate) last_seq: i64,
@@ -22,7 +24,6 @@ impl Book {
 
     pub(super) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
         let Totals { live, dead_letters: dead, ended } = self.totals;
-        let stored = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         conn.prepare_cached(include_str!("../../queries/write_book.sql"))?.execute(params![
             self.last_seq,
             stored(live[0]),

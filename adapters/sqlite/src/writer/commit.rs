@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::DeadLetter;
-use lockgate_core::request::{JobRequest, RequestHash};
+use lockgate_core::request::RequestHash;
 use lockgate_ports::{ChangeError, OutboxEntry, Taken};
 use rusqlite::params;
+use rusqlite::types::FromSql;
 
 use super::Ledger;
 use crate::error::Fault;
@@ -49,6 +50,8 @@ impl Ledger<'_> {
         if let Some(letter) = &transition.dead_letter {
             self.keep_letter(seq, letter)?;
         }
+        self.keep_duties(seq, &sheet.duties)?;
+        self.keep_audit(&sheet.audit)?;
         for entry in &sheet.change.outbox {
             self.keep_outbox(&transition.job.request.job_id, entry)?;
         }
@@ -63,7 +66,7 @@ impl Ledger<'_> {
             return Ok(Err(self.taken(seq, true)?));
         }
         let seq = self.book.last_seq + 1;
-        if self.statements.take_id.execute(params![request.job_id.as_str(), seq])? == 0 {
+        if !self.record(seq, sheet)? {
             let owner = self.seq_of(&request.job_id)?.ok_or_else(|| Fault::Row("an id is taken by nobody".to_owned()))?;
             return Ok(Err(self.taken(owner, false)?));
         }
@@ -108,12 +111,11 @@ impl Ledger<'_> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/taken.sql"))?;
         let mut rows = query.query([seq])?;
         let row = rows.next()?.ok_or_else(|| Fault::Row(format!("job {seq} is named and not there")))?;
-        let request: JobRequest = serde_json::from_str(row.get_ref(2)?.as_str()?)?;
         Ok(ChangeError::Taken(Box::new(Taken {
-            job_id: request.job_id,
-            tenant: request.tenant,
-            hash: RequestHash(row.get(1)?),
-            state: state(row.get(0)?)?,
+            job_id: row.get_ref(0)?.as_str()?.into(),
+            tenant: row.get_ref(1)?.as_str()?.into(),
+            hash: RequestHash(row.get(2)?),
+            state: state(row.get(3)?)?,
             by_key,
         })))
     }
@@ -147,11 +149,19 @@ impl Ledger<'_> {
     }
 
     pub(super) fn seq_of(&self, id: &JobId) -> Result<Option<i64>, Fault> {
-        self.number("SELECT seq FROM job_ids WHERE job_id = ?1", [id.as_str()])
+        self.number("SELECT seq FROM jobs WHERE job_id = ?1", [id.as_str()])
+    }
+
+    pub(super) fn number(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<i64>, Fault> {
+        self.first(sql, params)
+    }
+
+    pub(super) fn text(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<String>, Fault> {
+        self.first(sql, params)
     }
 
     /// The first column of the first row, if there is one. All rows are stepped through, as RETURNING wants it.
-    pub(super) fn number(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<i64>, Fault> {
+    fn first<T: FromSql>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<T>, Fault> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params)?;
         let mut first = None;

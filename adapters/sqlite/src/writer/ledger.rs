@@ -1,6 +1,7 @@
 //! One open transaction, as its tasks see it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use lockgate_core::ids::SessionId;
 use lockgate_core::job::Evidence;
@@ -24,10 +25,12 @@ impl LaneIds {
     }
 }
 
-/// What becomes true with the commit.
-pub(super) struct Draft<'d> {
+/// What becomes true with the commit, and what is true since the last one.
+#[derive(Clone)]
+pub(super) struct Draft {
     pub(super) book: Book,
-    pub(super) lanes: &'d mut LaneIds,
+    /// The id of the policy in force.
+    pub(super) policy: Arc<str>,
 }
 
 pub(crate) struct Ledger<'c> {
@@ -35,6 +38,7 @@ pub(crate) struct Ledger<'c> {
     /// The Store's time: read once, after everything in the group had arrived.
     pub(super) now: Timestamp,
     pub(super) book: &'c mut Book,
+    pub(super) policy: &'c mut Arc<str>,
     pub(super) statements: Statements<'c>,
     lanes: &'c mut LaneIds,
     /// Sessions asked for as evidence in this transaction: epoch and whether closed.
@@ -43,7 +47,7 @@ pub(crate) struct Ledger<'c> {
 
 /// The statements of the hot path, looked up once per transaction instead of once per job.
 pub(super) struct Statements<'c> {
-    pub(super) take_id: CachedStatement<'c>,
+    pub(super) insert_job: CachedStatement<'c>,
     pub(super) insert_hot: CachedStatement<'c>,
     pub(super) update_hot: CachedStatement<'c>,
     pub(super) leave_hot: CachedStatement<'c>,
@@ -52,23 +56,32 @@ pub(super) struct Statements<'c> {
 }
 
 impl<'c> Ledger<'c> {
-    pub(super) fn open(conn: &'c Connection, draft: &'c mut Draft<'_>, now: Timestamp) -> Result<Self, Fault> {
+    pub(super) fn open(
+        conn: &'c Connection,
+        draft: &'c mut Draft,
+        lanes: &'c mut LaneIds,
+        now: Timestamp,
+    ) -> Result<Self, Fault> {
         let statements = Statements {
-            take_id: conn.prepare_cached("INSERT INTO job_ids (job_id, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?,
+            insert_job: conn.prepare_cached(include_str!("../../queries/insert_job.sql"))?,
             insert_hot: conn.prepare_cached(include_str!("../../queries/insert_hot.sql"))?,
             update_hot: conn.prepare_cached(include_str!("../../queries/update_hot.sql"))?,
-            leave_hot: conn.prepare_cached(include_str!("../../queries/leave_hot.sql"))?,
+            leave_hot: conn.prepare_cached("SELECT events FROM jobs_hot WHERE seq = ?1 AND version = ?2")?,
             insert_done: conn.prepare_cached(include_str!("../../queries/insert_done.sql"))?,
             delete_hot: conn.prepare_cached("DELETE FROM jobs_hot WHERE seq = ?1")?,
         };
-        Ok(Self { conn, now, book: &mut draft.book, statements, lanes: draft.lanes, seen: BTreeMap::new() })
+        let Draft { book, policy } = draft;
+        Ok(Self { conn, now, book, policy, statements, lanes, seen: BTreeMap::new() })
     }
 
-    pub(super) fn proves(&mut self, evidence: &Evidence) -> Result<bool, Fault> {
+    pub(crate) fn proves(&mut self, evidence: &Evidence) -> Result<bool, Fault> {
         Ok(match evidence {
             Evidence::Version => true,
             Evidence::Reached(at) => *at <= self.now,
             Evidence::Attached { session, epoch } => self.session(session)? == Some((*epoch, false)),
+            Evidence::Allowed { session, epoch, policy } => {
+                *policy == *self.policy && self.session(session)? == Some((*epoch, false))
+            }
             Evidence::Closed { session, epoch } => self.session(session)? == Some((*epoch, true)),
         })
     }

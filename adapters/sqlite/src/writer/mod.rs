@@ -2,11 +2,13 @@
 
 mod book;
 mod commit;
+mod duties;
 mod ledger;
 mod lifecycle;
 mod logs;
 mod sessions;
 mod task;
+mod trail;
 mod upkeep;
 
 use std::sync::Arc;
@@ -48,14 +50,14 @@ impl Writer {
         log: LogKeeper,
         fatal: Arc<Fatal>,
     ) -> Result<Self, OpenError> {
-        let book = Book::read(&conn)?;
-        let totals = Arc::new(Mutex::new(book.totals));
+        let truth = Draft { book: Book::read(&conn)?, policy: trail::policy_in_force(&conn)? };
+        let totals = Arc::new(Mutex::new(truth.book.totals));
         let (tasks, queue) = channel();
         let commits = Arc::new(AtomicU64::new(0));
         let desk = Desk {
             conn,
             clock,
-            book,
+            truth,
             lanes: LaneIds::default(),
             totals: Arc::clone(&totals),
             commits: Arc::clone(&commits),
@@ -106,7 +108,8 @@ impl Drop for Writer {
 struct Desk {
     conn: Connection,
     clock: Arc<dyn Clock>,
-    book: Book,
+    /// As of the last commit.
+    truth: Draft,
     lanes: LaneIds,
     totals: Arc<Mutex<Totals>>,
     commits: Arc<AtomicU64>,
@@ -162,9 +165,9 @@ impl Desk {
             return Err(Failed::Known(StoreError::Unavailable(format!("writing has stopped: {error}"))));
         }
         match self.run_all(group) {
-            Ok(book) => {
-                self.book = book;
-                *self.totals.lock() = book.totals;
+            Ok(draft) => {
+                *self.totals.lock() = draft.book.totals;
+                self.truth = draft;
                 Ok(())
             }
             Err(failed) => {
@@ -177,21 +180,20 @@ impl Desk {
         }
     }
 
-    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Book, Failed> {
+    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Draft, Failed> {
         self.execute("BEGIN IMMEDIATE")?;
-        let mut draft = Draft { book: self.book, lanes: &mut self.lanes };
-        let mut ledger = Ledger::open(&self.conn, &mut draft, self.clock.now())?;
+        let mut draft = self.truth.clone();
+        let mut ledger = Ledger::open(&self.conn, &mut draft, &mut self.lanes, self.clock.now())?;
         for task in group {
             task.run(&mut ledger)?;
         }
         drop(ledger);
-        let book = draft.book;
-        if book != self.book {
-            book.write(&self.conn)?;
+        if draft.book != self.truth.book {
+            draft.book.write(&self.conn)?;
         }
         self.execute("COMMIT").map_err(|fault| self.commit_failed(fault))?;
         self.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(book)
+        Ok(draft)
     }
 
     fn commit_failed(&self, fault: Fault) -> Failed {

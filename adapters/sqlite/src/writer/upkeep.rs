@@ -8,10 +8,10 @@ use rusqlite::params;
 use super::Ledger;
 use crate::error::Fault;
 
-/// Everything that belongs to an ended job besides its row and its letter. The id comes from the row, so it goes first.
+/// An ended job and what belongs to it besides its duties and its letter.
 const BELONGINGS: [&str; 4] = [
-    "DELETE FROM job_ids WHERE job_id = (SELECT request ->> '$.job_id' FROM jobs_done WHERE seq = ?1)",
-    "DELETE FROM payloads WHERE seq = ?1",
+    "DELETE FROM jobs WHERE seq = ?1",
+    "DELETE FROM jobs_done WHERE seq = ?1",
     "DELETE FROM job_logs WHERE seq = ?1",
     "DELETE FROM idempotency WHERE seq = ?1",
 ];
@@ -23,8 +23,8 @@ impl Ledger<'_> {
             for sql in BELONGINGS {
                 self.conn.prepare_cached(sql)?.execute([seq])?;
             }
+            self.forget_duties(*seq)?;
             self.drop_letter(*seq)?;
-            self.conn.prepare_cached("DELETE FROM jobs_done WHERE seq = ?1")?.execute([seq])?;
             self.book.job_pruned();
         }
         self.conn.prepare_cached("DELETE FROM idempotency WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;

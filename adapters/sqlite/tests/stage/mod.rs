@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::job::{Env, Input, submit};
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
+use lockgate_core::output::OutputStep;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
-use lockgate_core::verdict::{Decision, Judgement, Verdict};
+use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::ManualClock;
-use lockgate_ports::{Change, Clock, JobQuery, Jobs};
+use lockgate_ports::{Activation, Change, Clock, JobQuery, Jobs, SnapshotKind};
 use lockgate_sqlite::SqliteStore;
 
 pub(crate) struct Stage {
@@ -53,6 +55,38 @@ impl Stage {
         births.into_iter().flat_map(end).collect()
     }
 
+    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> Change {
+        let to = Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1 };
+        job.next(Input::Dispatch(to), &self.env()).unwrap().into()
+    }
+
+    /// Sent to a worker, which succeeds; the result waits for the scan.
+    pub(crate) fn held(&self, job: &Job, epoch: u64) -> Vec<Change> {
+        let sent = self.dispatch(job, epoch);
+        let report = Report {
+            token: sent.transition.job.life.attempt.token.clone(),
+            started_at: None,
+            outcome: Outcome::Succeeded { result: Json::trusted("1") },
+            output: OutputStep::Scan { hold: true },
+        };
+        let held = sent.transition.job.next(Input::Reported(report), &self.env()).unwrap();
+        vec![sent, held.into()]
+    }
+
+    /// The first policy.
+    pub(crate) fn activation(&self, id: &str) -> Activation {
+        let audit = AuditEntry {
+            at: self.clock.now(),
+            tenant: "acme".into(),
+            actor: "ann".into(),
+            action: Action::PolicyActivated,
+            subject: id.into(),
+            detail: Json::null(),
+        };
+        let kind = SnapshotKind::Policy;
+        Activation { kind, id: id.into(), text: "rules: []".into(), actor: "ann".into(), expected: 0, audit }
+    }
+
     /// Jobs the Store lists, over all pages.
     pub(crate) async fn count(&self, store: &SqliteStore) -> u64 {
         let (mut count, mut query) = (0, JobQuery { limit: 1_000, ..JobQuery::default() });
@@ -67,7 +101,7 @@ impl Stage {
     }
 
     fn env(&self) -> Env<'_> {
-        let verdict = Verdict::plain(Decision::Allow, "r", "because", "test".into());
+        let verdict = Verdict::plain(Decision::Allow, "r", "because", BUILTIN_ALLOW.into());
         Env {
             now: self.clock.now(),
             token: "token".into(),

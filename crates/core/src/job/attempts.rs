@@ -25,7 +25,7 @@ pub struct AttemptSummary {
 pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
     let mut list: Vec<AttemptSummary> = Vec::new();
     for event in events {
-        if matches!(event.kind, EventKind::Submitted | EventKind::Replayed | EventKind::Pending) {
+        if about_the_job(event.kind) {
             continue;
         }
         // A late result belongs to the attempt it came from. Its successor was never placed: there is nothing to tell.
@@ -39,6 +39,24 @@ pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
         }
     }
     list
+}
+
+/// Facts that neither place nor end an attempt.
+const fn about_the_job(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Submitted
+            | EventKind::Replayed
+            | EventKind::Pending
+            | EventKind::Approved
+            | EventKind::ActionAllowed
+            | EventKind::ActionRefused
+            | EventKind::SafetyBypassed
+            | EventKind::BypassRefused
+            | EventKind::OutputUnchecked
+            | EventKind::OutputRedacted
+            | EventKind::Released
+    )
 }
 
 fn blank(no: u32) -> AttemptSummary {
@@ -58,21 +76,14 @@ fn blank(no: u32) -> AttemptSummary {
 impl AttemptSummary {
     fn apply(&mut self, event: &JobEvent) {
         match event.kind {
-            EventKind::Submitted | EventKind::Replayed | EventKind::Pending => {}
+            kind if about_the_job(kind) => {}
             EventKind::Scheduled | EventKind::ApprovalRequired => self.rule.clone_from(&event.rule),
             EventKind::Dispatched => {
                 self.worker.clone_from(&event.worker);
                 self.dispatched_at = Some(event.at);
             }
             EventKind::Started => self.started_at = Some(event.at),
-            EventKind::AttemptFailed
-            | EventKind::AttemptLost
-            | EventKind::Snoozed
-            | EventKind::Succeeded
-            | EventKind::Failed
-            | EventKind::TimedOut
-            | EventKind::Cancelled
-            | EventKind::Denied => {
+            _ => {
                 self.ended_at = Some(event.at);
                 self.outcome = Some(event.kind);
                 self.reason = event.reason;

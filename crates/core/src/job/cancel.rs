@@ -8,6 +8,9 @@ use crate::ids::ActorId;
 impl Job {
     pub(super) fn cancelled(&self, actor: ActorId, note: Option<Arc<str>>, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
+        if self.in_output_check() {
+            return Err(Illegal::OutputCheck);
+        }
         let mut transition = Transition::from(self);
         transition.stop_worker();
         let message = note.map_or_else(|| format!("cancelled by {actor}").into(), |note| clipped(&note));

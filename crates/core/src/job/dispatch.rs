@@ -3,6 +3,7 @@
 use super::{Binding, Dispatch, Env, EventKind, Evidence, Illegal, Job, JobState, Transition};
 use crate::ids::AttemptToken;
 use crate::time::Timestamp;
+use crate::verdict::BUILTIN_ALLOW;
 
 impl Job {
     pub(super) fn dispatched(&self, to: Dispatch, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -30,7 +31,8 @@ impl Job {
             assignment: to.assignment,
         });
         transition.event(EventKind::Dispatched, env.now, |event| event.worker = Some(worker));
-        transition.evidence = Evidence::Attached { session: to.session, epoch: to.epoch };
+        let policy = self.life.attempt.verdict.as_ref().map_or_else(|| BUILTIN_ALLOW.into(), |v| v.snapshot.clone());
+        transition.evidence = Evidence::Allowed { session: to.session, epoch: to.epoch, policy };
         Ok(transition)
     }
 

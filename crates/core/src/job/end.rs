@@ -1,7 +1,8 @@
 //! Ways an attempt ends and what follows: the next attempt, or the end of the job.
 
 use super::Env;
-use super::{Attempt, Effect, EventKind, Failure, Job, JobState, Reason, Transition};
+use super::{Approval, Attempt, DEFAULT_POOL, Effect, EventKind, Failure, Job, JobState, Reason, Transition};
+use crate::ids::ActorId;
 use crate::time::Timestamp;
 use crate::verdict::{Decision, Judgement, Verdict};
 
@@ -23,25 +24,42 @@ impl Transition {
             Judgement::Unavailable => return self.wait_for_verdict(env, "the safety kernel did not answer"),
         };
         self.job.life.attempt.verdict = Some(verdict.clone());
+        let approved = || self.job.life.approval.as_ref().is_some_and(|given| given.satisfies(&verdict, env.now));
         match verdict.decision {
-            Decision::Allow | Decision::AllowWithConstraints => {
-                self.job.life.state = JobState::Scheduled;
-                let until = (due_at > env.now).then_some(due_at);
-                self.event(EventKind::Scheduled, env.now, |event| {
-                    event.rule = Some(rule(&verdict));
-                    event.until = until;
-                });
-                self.effects.push(Effect::Offer);
-                self
-            }
+            Decision::Allow | Decision::AllowWithConstraints => self.schedule(&verdict, env),
+            Decision::RequireApproval if approved() => self.schedule(&verdict, env),
+            Decision::RequireApproval => self.ask(&verdict, env),
             Decision::Throttle => self.wait_for_verdict(env, &verdict.reason),
-            Decision::RequireApproval => {
-                self.job.life.state = JobState::ApprovalRequired;
-                self.event(EventKind::ApprovalRequired, env.now, |event| event.rule = Some(rule(&verdict)));
-                self
-            }
-            Decision::Deny => self.deny(&verdict, env),
+            Decision::Deny => self.denied(Failure::new(Reason::Denied, verdict.reason.clone()), None, env.now),
         }
+    }
+
+    fn schedule(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
+        let pools = verdict.constraints.allowed_pools.as_ref();
+        if let Some(pools) = pools.filter(|pools| !pools.contains(DEFAULT_POOL)) {
+            let pools: Vec<&str> = pools.iter().map(|pool| &**pool).collect();
+            let text = format!("policy allows only the pools [{}], and none of them serves the topic", pools.join(", "));
+            return self.denied(Failure::new(Reason::Denied, text), None, env.now);
+        }
+        self.job.life.state = JobState::Scheduled;
+        self.note_bypass(verdict, env.now);
+        let until = Some(self.job.life.due_at).filter(|due_at| *due_at > env.now);
+        self.event(EventKind::Scheduled, env.now, |event| {
+            event.rule = Some(rule(verdict));
+            event.until = until;
+        });
+        self.effects.push(Effect::Offer);
+        self
+    }
+
+    fn ask(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
+        self.job.life.state = JobState::ApprovalRequired;
+        self.job.life.approval = Some(Approval::ask(verdict, env.now));
+        self.event(EventKind::ApprovalRequired, env.now, |event| {
+            event.rule = Some(rule(verdict));
+            event.message = Some(verdict.reason.clone());
+        });
+        self
     }
 
     /// Fail closed: without a verdict nothing moves, and nothing is burnt.
@@ -62,14 +80,16 @@ impl Transition {
         self
     }
 
-    fn deny(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
-        let failure = Failure::new(Reason::Denied, verdict.reason.clone());
-        self.event(EventKind::Denied, env.now, |event| {
-            event.rule = Some(rule(verdict));
-            event.reason = Some(Reason::Denied);
-            event.message = Some(verdict.reason.clone());
+    /// DENIED, by the rule of the current attempt's verdict: at once, by a person, or because nobody answered.
+    pub(super) fn denied(mut self, failure: Failure, actor: Option<ActorId>, now: Timestamp) -> Self {
+        let rule = self.job.life.attempt.verdict.as_deref().map(rule);
+        self.event(EventKind::Denied, now, |event| {
+            event.rule = rule;
+            event.actor = actor;
+            event.reason = Some(failure.reason);
+            event.message = Some(failure.message.clone());
         });
-        self.end(JobState::Denied, Some(failure), env.now)
+        self.end(JobState::Denied, Some(failure), now)
     }
 
     /// The job is dead: `state` says how.
@@ -85,7 +105,7 @@ impl Transition {
     /// The attempt failed by its own doing: retry while the budget lasts, else the job ends as `state`.
     pub(super) fn retry_or(mut self, state: JobState, failure: Failure, due_at: Timestamp, env: &Env<'_>) -> Self {
         self.job.life.counters.failures += 1;
-        let spent = self.job.life.counters.failures >= self.job.request.max_attempts(env.limits);
+        let spent = self.job.life.counters.failures >= self.job.failures_max(env.limits);
         let late = self.job.life.deadline_at.is_some_and(|deadline| deadline <= due_at);
         if spent || late {
             return self.dead(state, failure, env.now);
@@ -108,6 +128,6 @@ fn rule(verdict: &Verdict) -> std::sync::Arc<str> {
 impl Job {
     /// a report counts only with the token of the attempt that is held now.
     pub(super) fn holds(&self, token: &crate::ids::AttemptToken) -> bool {
-        self.life.state.is_held() && self.life.attempt.token == *token
+        self.holder().is_some() && self.life.attempt.token == *token
     }
 }

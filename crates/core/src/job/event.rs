@@ -15,13 +15,30 @@ pub enum EventKind {
     /// No verdict could be had yet.
     Pending,
     ApprovalRequired,
+    /// Somebody agreed.
+    Approved,
+    /// Let through without a verdict.
+    SafetyBypassed,
+    /// The verdict that came later would have refused it.
+    BypassRefused,
     Scheduled,
     Dispatched,
     Started,
+    /// The attempt asked whether it may do something, and may.
+    ActionAllowed,
+    ActionRefused,
     /// The attempt ended without ending the job; a new one follows.
     AttemptFailed,
     AttemptLost,
     Snoozed,
+    /// The work is done; its result waits for the check.
+    OutputHeld,
+    /// The result was let out unchecked, because nobody could check it.
+    OutputUnchecked,
+    OutputRedacted,
+    OutputQuarantined,
+    /// Somebody let a quarantined result go.
+    Released,
     Succeeded,
     Failed,
     TimedOut,
@@ -36,12 +53,22 @@ impl EventKind {
             Self::Submitted => "submitted",
             Self::Pending => "pending",
             Self::ApprovalRequired => "approval_required",
+            Self::Approved => "approved",
+            Self::SafetyBypassed => "safety_bypassed",
+            Self::BypassRefused => "bypass_refused",
             Self::Scheduled => "scheduled",
             Self::Dispatched => "dispatched",
             Self::Started => "started",
+            Self::ActionAllowed => "action_allowed",
+            Self::ActionRefused => "action_refused",
             Self::AttemptFailed => "attempt_failed",
             Self::AttemptLost => "attempt_lost",
             Self::Snoozed => "snoozed",
+            Self::OutputHeld => "output_held",
+            Self::OutputUnchecked => "output_unchecked",
+            Self::OutputRedacted => "output_redacted",
+            Self::OutputQuarantined => "output_quarantined",
+            Self::Released => "released",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::TimedOut => "timed_out",

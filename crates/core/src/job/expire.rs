@@ -6,6 +6,9 @@ use crate::retry::backoff;
 impl Job {
     pub(super) fn woken(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
+        if self.in_output_check() {
+            return Err(Illegal::OutputCheck);
+        }
         if let Some(deadline) = self.life.deadline_at.filter(|at| *at <= env.now) {
             let mut transition = Transition::from(self);
             transition.evidence = Evidence::Reached(deadline);
@@ -13,7 +16,10 @@ impl Job {
             let failure = Failure::new(Reason::DeadlineExceeded, "the job's deadline passed");
             return Ok(transition.dead(JobState::Timeout, failure, env.now));
         }
-        let Some(binding) = self.life.attempt.binding.as_ref().filter(|_| self.life.state.is_held()) else {
+        if let Some(expired) = self.approval_expired(env) {
+            return Ok(expired);
+        }
+        let Some(binding) = self.holder() else {
             return Err(Illegal::NotDue);
         };
         if binding.timeout_at <= env.now {

@@ -1,13 +1,19 @@
 //! A job, its current attempt, and every decision about them.
 
+mod action;
+mod approve;
 mod attempts;
+mod audited;
+mod bypass;
 mod cancel;
 mod dispatch;
+mod duty;
 mod end;
 mod event;
 mod expire;
 mod judge;
 mod lose;
+mod output;
 mod replay;
 mod report;
 mod state;
@@ -20,11 +26,17 @@ mod properties;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use action::{Action, ActionKind};
+pub use approve::{Answer, Approval, Ballot, Vote};
 pub use attempts::{AttemptSummary, attempts};
+pub use bypass::Bypass;
+pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
+pub use output::{OutputCheck, OutputStage, Scanned};
 pub use report::{Outcome, Report};
 pub use state::{JobState, Phase};
 pub use submit::submit;
@@ -36,7 +48,7 @@ use crate::limits::Limits;
 use crate::request::{JobRequest, RequestHash};
 use crate::retry::Jitter;
 use crate::time::Timestamp;
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::{Constraints, Judgement, Verdict};
 
 /// The pool that takes every topic when no pools are configured.
 pub const DEFAULT_POOL: &str = "default";
@@ -76,6 +88,15 @@ pub struct Life {
     /// The attempt that was declared lost; its late result still counts until a successor is dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostAttempt>,
+    /// What people were asked in this life, and said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The check of the latest result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputCheck>,
+    /// The latest attempt of this life that ran unjudged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bypass: Option<Bypass>,
     /// Events written so far, over all lives: the next one's number minus one.
     pub events: u64,
 }
@@ -158,10 +179,20 @@ pub enum Reason {
     Interrupted,
     /// The handler asked to be run later, too often.
     SnoozeLimit,
+    /// Policy changed and no longer allows the attempt.
+    Revoked,
     /// A person cancelled the job.
     Cancelled,
     /// Policy denied the attempt.
     Denied,
+    /// A person refused the approval that policy asked for.
+    ApprovalRejected,
+    /// Nobody answered in time.
+    ApprovalExpired,
+    /// The result was larger than policy allows.
+    OutputTooLarge,
+    /// Policy holds the result back.
+    OutputQuarantined,
 }
 
 impl Reason {
@@ -175,8 +206,13 @@ impl Reason {
             Self::DispatchLost => "dispatch_lost",
             Self::Interrupted => "interrupted",
             Self::SnoozeLimit => "snooze_limit",
+            Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
             Self::Denied => "denied",
+            Self::ApprovalRejected => "approval_rejected",
+            Self::ApprovalExpired => "approval_expired",
+            Self::OutputTooLarge => "output_too_large",
+            Self::OutputQuarantined => "output_quarantined",
         }
     }
 }
@@ -202,6 +238,8 @@ pub enum Input {
     Dispatch(Dispatch),
     /// The worker began.
     Started { token: AttemptToken, at: Timestamp },
+    /// The worker asked about one action.
+    Checked { token: AttemptToken, action: Action, verdict: Arc<Verdict> },
     /// The worker ended.
     Reported(Report),
     /// The session that holds the attempt is gone, or does not know the attempt.
@@ -210,6 +248,14 @@ pub enum Input {
     Woken,
     /// Somebody wants it to stop.
     Cancel { actor: ActorId, note: Option<Arc<str>> },
+    /// Somebody answers the question policy asked.
+    Vote(Ballot),
+    /// The kernel is back; what would it have said about a job it was not asked about?
+    Rejudged,
+    /// The content of its result was scanned.
+    Scanned(Scanned),
+    /// Somebody lets a quarantined result go.
+    Release { actor: ActorId, note: Option<Arc<str>> },
     /// Somebody wants a dead job to live again.
     Replay { actor: ActorId },
 }
@@ -236,11 +282,27 @@ pub enum Illegal {
     /// Nothing is due yet.
     #[error("nothing is due yet")]
     NotDue,
+    #[error("this person has voted already")]
+    AlreadyVoted,
+    #[error("the submitter cannot approve their own job; ask somebody else")]
+    SelfApproval,
+    /// The ballot was cast for something else.
+    #[error("the approval is for another {0}; look at the job again before you approve it")]
+    StaleApproval(&'static str),
+    #[error("the approval was not given in time; the job is being denied")]
+    ApprovalExpired,
+    #[error("the work is done and its result is being checked; look again in a moment")]
+    OutputCheck,
 }
 
 impl Job {
     pub fn state(&self) -> JobState {
         self.life.state
+    }
+
+    /// The worker's session that holds the current attempt. Nobody does once its outcome is stored.
+    pub fn holder(&self) -> Option<&Binding> {
+        self.life.attempt.binding.as_ref().filter(|_| self.life.state.is_held() && !self.in_output_check())
     }
 
     /// Where the job waits while it is SCHEDULED.
@@ -271,7 +333,9 @@ impl Job {
 
     /// When a timer of the waiting job must fire next, if ever.
     pub fn deadline(&self) -> Option<Timestamp> {
-        if self.life.state.is_terminal() { None } else { self.life.deadline_at }
+        let asked = self.life.approval.as_ref().filter(|_| self.life.state == JobState::ApprovalRequired);
+        let deadlines = [self.life.deadline_at, asked.and_then(Approval::expires_at)];
+        deadlines.into_iter().flatten().min().filter(|_| !self.life.state.is_terminal() && !self.in_output_check())
     }
 
     /// The one total function of the job state machine: live, in recovery and in the simulator.
@@ -280,10 +344,15 @@ impl Job {
             Input::Judged => self.judged(env),
             Input::Dispatch(dispatch) => self.dispatched(dispatch, env),
             Input::Started { token, at } => self.started(&token, at, env),
+            Input::Checked { token, action, verdict } => self.checked(&token, &action, &verdict, env),
             Input::Reported(report) => self.reported(report, env),
             Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
             Input::Woken => self.woken(env),
             Input::Cancel { actor, note } => self.cancelled(actor, note, env),
+            Input::Vote(ballot) => self.voted(ballot, env),
+            Input::Rejudged => self.rejudged(env),
+            Input::Scanned(scanned) => self.scanned(scanned, env),
+            Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
             Input::Replay { actor } => self.replayed(actor, env),
         }
     }
@@ -293,8 +362,22 @@ impl Job {
     }
 
     fn attempt_timeout(&self, env: &Env<'_>) -> Timestamp {
-        let timeout_at = env.now + self.request.timeout(env.limits);
+        let constrained = self.constraints().max_runtime_ms.map(Duration::from_millis);
+        let timeout = self.request.timeout(env.limits);
+        let timeout_at = env.now + constrained.map_or(timeout, |max| timeout.min(max));
         self.life.deadline_at.map_or(timeout_at, |deadline| deadline.min(timeout_at))
+    }
+
+    /// Conditions of the current attempt's verdict.
+    pub fn constraints(&self) -> &Constraints {
+        const NONE: &Constraints = &Constraints::NONE;
+        self.life.attempt.verdict.as_ref().map_or(NONE, |verdict| &verdict.constraints)
+    }
+
+    /// How often the job may fail: what the client asked for, as far as policy goes along.
+    pub fn failures_max(&self, limits: &Limits) -> u32 {
+        let asked = self.request.max_attempts(limits);
+        self.constraints().max_retries.map_or(asked, |retries| asked.min(retries.saturating_add(1)))
     }
 
     fn start_by(env: &Env<'_>, timeout_at: Timestamp) -> Timestamp {

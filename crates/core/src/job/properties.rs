@@ -7,10 +7,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
+use super::{Answer, Ballot, Duty, JobEvent, Scanned};
 use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
 use crate::ids::AttemptToken;
+use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::{Json, NewJob};
-use crate::verdict::{Decision, Judgement};
+use crate::verdict::{Decision, Judgement, Verdict};
 
 /// Whose token an input carries.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +28,14 @@ enum Step {
     Judged,
     Dispatch,
     Started(Token),
-    Reported(Token, Outcome, bool),
+    Reported(Token, Outcome, bool, OutputStep),
     Lost(Token),
     Woken,
     Cancel,
+    Vote(&'static str, Answer),
+    Scanned(OutputDecision),
+    Release,
+    Rejudged,
     Replay,
 }
 
@@ -62,15 +68,41 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn output_verdict(decision: OutputDecision) -> Arc<OutputVerdict> {
+    Arc::new(OutputVerdict {
+        decision,
+        rule: "out".into(),
+        reason: "a reason".into(),
+        snapshot: "snapshot-1".into(),
+        findings: Vec::new(),
+        redacted: (decision == OutputDecision::Redact).then(Json::null),
+    })
+}
+
+fn output_step() -> impl Strategy<Value = OutputStep> {
+    prop_oneof![
+        3 => Just(OutputStep::Pass),
+        2 => any::<bool>().prop_map(|hold| OutputStep::Scan { hold }),
+        1 => proptest::sample::select(OutputDecision::ALL.to_vec()).prop_map(|d| OutputStep::Decided(output_verdict(d))),
+        1 => Just(OutputStep::Unchecked { why: "nobody answered".into() }),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => Just(Step::Judged),
         6 => Just(Step::Dispatch),
         3 => token().prop_map(Step::Started),
-        5 => (token(), outcome(), any::<bool>()).prop_map(|(token, outcome, started)| Step::Reported(token, outcome, started)),
+        5 => (token(), outcome(), any::<bool>(), output_step())
+            .prop_map(|(token, outcome, started, output)| Step::Reported(token, outcome, started, output)),
         3 => token().prop_map(Step::Lost),
         2 => Just(Step::Woken),
         1 => Just(Step::Cancel),
+        2 => (prop_oneof![Just("ann"), Just("bob")], prop_oneof![4 => Just(Answer::Approve), 1 => Just(Answer::Reject)])
+            .prop_map(|(actor, answer)| Step::Vote(actor, answer)),
+        2 => proptest::sample::select(OutputDecision::ALL.to_vec()).prop_map(Step::Scanned),
+        1 => Just(Step::Release),
+        1 => Just(Step::Rejudged),
         2 => Just(Step::Replay),
     ]
 }
@@ -83,6 +115,7 @@ fn verdict() -> impl Strategy<Value = Judgement> {
         1 => Just(judgement(Decision::RequireApproval)),
         1 => Just(judgement(Decision::Throttle)),
         2 => Just(Judgement::Unavailable),
+        1 => Just(Judgement::Decided(Arc::new(Verdict::bypass("no answer", "snapshot-1".into())))),
     ]
 }
 
@@ -107,10 +140,20 @@ fn input(step: Step, story: &Story) -> Input {
         Step::Judged => Input::Judged,
         Step::Dispatch => dispatch(),
         Step::Started(which) => Input::Started { token: token(which), at: story.now },
-        Step::Reported(which, outcome, started) => {
+        Step::Reported(which, outcome, started, output) => {
             let started_at = started.then_some(story.now);
-            Input::Reported(Report { token: token(which), started_at, outcome })
+            Input::Reported(Report { token: token(which), started_at, outcome, output })
         }
+        Step::Vote(actor, answer) => {
+            let rule_hash = story.job.life.approval.as_ref().map_or_else(|| "".into(), |asked| asked.rule_hash.clone());
+            Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash })
+        }
+        Step::Scanned(decision) => {
+            let attempt = story.job.life.output.as_ref().map_or(1, |check| check.attempt);
+            Input::Scanned(Scanned { attempt, verdict: output_verdict(decision), result: Json::null() })
+        }
+        Step::Rejudged => Input::Rejudged,
+        Step::Release => Input::Release { actor: "bob".into(), note: None },
         Step::Lost(which) => Input::Lost { token: token(which), reason: Reason::AgentLost, evidence: closed() },
         Step::Woken => Input::Woken,
         Step::Cancel => cancel(),
@@ -164,18 +207,33 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
         assert_eq!(event.n, n, "S-4");
     }
     if before.state().is_terminal() {
-        assert!(before.state().is_dead() && matches!(input, Input::Replay { .. }), "J-3: {input:?}");
-        assert_eq!(after.life.no, before.life.no + 1);
-    } else {
-        assert_eq!(after.life.no, before.life.no);
+        match (input, before.state(), after.state()) {
+            (Input::Replay { .. }, state, _) if state.is_dead() => {}
+            (Input::Scanned(_), JobState::Succeeded, JobState::Succeeded | JobState::OutputQuarantined) => {}
+            (Input::Release { .. }, JobState::OutputQuarantined, JobState::Succeeded) => {}
+            (Input::Rejudged, was, is) if was == is && before.needs_rejudging() => {}
+            _ => panic!("J-3: {input:?}"),
+        }
+    }
+    assert_eq!(after.life.no, before.life.no + u32::from(matches!(input, Input::Replay { .. })));
+    if matches!(input, Input::Rejudged) && before.state().is_terminal() {
+        assert!(done.dead_letter.is_none() && done.result.is_none());
+        return;
     }
     let letter = done.dead_letter.as_ref().map(|letter| (letter.state, letter.life));
     assert_eq!(letter, after.state().is_dead().then_some((after.state(), after.life.no)), "J-4");
-    assert_eq!(done.result.is_some(), after.state() == JobState::Succeeded);
+    let worked = matches!(after.state(), JobState::Succeeded | JobState::OutputQuarantined) || after.in_output_check();
+    let brings_none = matches!(input, Input::Release { .. } | Input::Rejudged);
+    assert_eq!(done.result.is_some(), worked && !brings_none);
+    let was_owed = |duty: &Duty| before.owes(*duty) != after.owes(*duty);
+    assert_eq!(
+        done.duties().map(|(duty, _)| duty).collect::<Vec<_>>(),
+        Duty::ALL.into_iter().filter(was_owed).collect::<Vec<_>>()
+    );
     if let Input::Reported(Report { token, .. }) = input {
-        let held = before.state().is_held() && before.life.attempt.token == *token;
+        let held = before.holder().is_some() && before.life.attempt.token == *token;
         let lost = before.life.lost.as_ref().is_some_and(|lost| lost.token == *token);
-        assert!(held || (lost && !before.state().is_held() && !before.state().is_terminal()), "A-1, A-4");
+        assert!(held || (lost && before.holder().is_none() && !before.state().is_terminal()), "A-1, A-4");
     }
     if let Input::Dispatch(_) = input {
         assert!(before.state() == JobState::Scheduled);
@@ -185,7 +243,7 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
 fn check_effects(before: &Job, input: &Input, done: &Transition) {
     let after = &done.job;
     let token = &before.life.attempt.token;
-    let ended = before.state().is_held() && !(after.state().is_held() && after.life.attempt.token == *token);
+    let ended = before.holder().is_some() && !(after.holder().is_some() && after.life.attempt.token == *token);
     let settled: Vec<_> = done.effects.iter().filter(|effect| matches!(effect, Effect::Settled { .. })).collect();
     let stops: Vec<_> = done.effects.iter().filter(|effect| matches!(effect, Effect::Stop { .. })).collect();
     let session = before.life.attempt.binding.as_ref().map(|binding| binding.session.clone());
@@ -211,22 +269,25 @@ fn check_rest(job: &Job) {
     assert!(life.counters.infra_failures <= limits.infra_failures_max + spare, "A-6: {:?}", life.counters);
     assert!(life.counters.snoozes <= limits.snoozes_max + spare, "A-6: {:?}", life.counters);
     assert_eq!(life.ended_at.is_some(), state.is_terminal());
-    assert!(!state.is_held() || life.attempt.binding.is_some());
+    assert!(!state.is_held() || life.attempt.binding.is_some() || job.in_output_check());
     if let Some(lost) = &life.lost {
         assert!(!state.is_held() && !state.is_terminal(), "A-4");
         assert!(lost.no < life.attempt.no);
     }
-    if state == JobState::Scheduled || state.is_held() {
+    if state == JobState::Scheduled || job.holder().is_some() {
         let decision = life.attempt.verdict.as_ref().map(|verdict| verdict.decision);
-        assert!(matches!(decision, Some(Decision::Allow | Decision::AllowWithConstraints)), "A-7: {decision:?}");
+        let approved = life.approval.as_ref().is_some_and(|approval| approval.granted_at.is_some());
+        let allowed = matches!(decision, Some(Decision::Allow | Decision::AllowWithConstraints));
+        assert!(allowed || (decision == Some(Decision::RequireApproval) && approved), "A-7: {decision:?}");
     }
+    assert_eq!(job.owes(Duty::Approve), state == JobState::ApprovalRequired);
     let stored = serde_json::to_string(life).unwrap();
     assert_eq!(serde_json::from_str::<Life>(&stored).unwrap(), *life, "a life is stored without loss");
 }
 
 /// what was refused had a reason to be.
 fn check_refusal(before: &Job, input: &Input, illegal: &Illegal) {
-    let current = |token: &AttemptToken| before.state().is_held() && before.life.attempt.token == *token;
+    let current = |token: &AttemptToken| before.holder().is_some() && before.life.attempt.token == *token;
     match input {
         Input::Reported(report) => {
             assert_eq!(*illegal, Illegal::Superseded);
@@ -236,6 +297,7 @@ fn check_refusal(before: &Job, input: &Input, illegal: &Illegal) {
             assert_eq!(*illegal, Illegal::Superseded);
             assert!(!current(token));
         }
+        Input::Cancel { .. } if before.in_output_check() => assert_eq!(*illegal, Illegal::OutputCheck),
         Input::Cancel { .. } => assert_eq!(*illegal, Illegal::Terminal(before.state())),
         Input::Replay { .. } => assert!(!before.state().is_dead()),
         _ => {}
@@ -245,7 +307,7 @@ fn check_refusal(before: &Job, input: &Input, illegal: &Illegal) {
 /// J-2: a life ends at most once, and exactly once if the job has ended.
 fn check_history(story: &Story) {
     let lives = story.events.split(|event| event.kind == EventKind::Replayed);
-    let ends: Vec<usize> = lives.map(|life| life.iter().filter(|event| is_end(event.kind)).count()).collect();
+    let ends: Vec<usize> = lives.map(ends).collect();
     let (last, earlier) = ends.split_last().unwrap();
     assert!(earlier.iter().all(|count| *count == 1), "J-2: {ends:?}");
     assert_eq!(*last, usize::from(story.state().is_terminal()), "J-2: {ends:?}");
@@ -256,7 +318,10 @@ fn check_history(story: &Story) {
     assert!(told.is_sorted_by(|earlier, later| earlier.no < later.no));
 }
 
-fn is_end(kind: EventKind) -> bool {
-    use EventKind::{Cancelled, Denied, Failed, Succeeded, TimedOut};
-    matches!(kind, Succeeded | Failed | TimedOut | Cancelled | Denied)
+/// A late quarantine is no second end: the work had ended well, and its result is taken back.
+fn ends(life: &[JobEvent]) -> usize {
+    use EventKind::{Cancelled, Denied, Failed, OutputQuarantined, Succeeded, TimedOut};
+    let count = |kind| life.iter().filter(|event| event.kind == kind).count();
+    let plain = [Succeeded, Failed, TimedOut, Cancelled, Denied].into_iter().map(count).sum();
+    if plain == 0 { count(OutputQuarantined).min(1) } else { plain }
 }

@@ -18,6 +18,9 @@ impl Job {
         life.began_at = env.now;
         life.ended_at = None;
         life.lost = None;
+        life.approval = None;
+        life.output = None;
+        life.bypass = None;
         life.deadline_at = self.request.deadline_ms.map(|ms| env.now + Duration::from_millis(ms));
         transition.event(EventKind::Replayed, env.now, |event| event.actor = Some(actor));
         Ok(transition.next_attempt(env.now, env))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Env, EventKind, Failure, Illegal, Job, JobState, Reason, Transition, clipped};
 use crate::ids::AttemptToken;
 use crate::limits::SPAN_MS_MAX;
+use crate::output::OutputStep;
 use crate::request::Json;
 use crate::retry::backoff;
 use crate::time::Timestamp;
@@ -42,6 +43,8 @@ pub struct Report {
     /// When the start report came, if it has not been committed yet.
     pub started_at: Option<Timestamp>,
     pub outcome: Outcome,
+    /// What the check of the result's metadata said. Only a success has one.
+    pub output: OutputStep,
 }
 
 impl Job {
@@ -55,7 +58,7 @@ impl Job {
         {
             transition.note_start(at, env.now);
         }
-        Ok(transition.conclude(report.outcome, env))
+        Ok(transition.conclude(report.outcome, report.output, env))
     }
 
     /// the result of an attempt declared lost is accepted while its successor has not been dispatched.
@@ -70,7 +73,7 @@ impl Job {
         let mut transition = Transition::from(self);
         let counters = &mut transition.job.life.counters;
         counters.infra_failures = counters.infra_failures.saturating_sub(1);
-        let mut transition = transition.conclude(report.outcome, env);
+        let mut transition = transition.conclude(report.outcome, report.output, env);
         // The first fact of a conclusion is how the attempt ended, and that attempt is the lost one.
         if let Some(event) = transition.events.first_mut() {
             event.late_of = Some(lost.no);
@@ -85,12 +88,15 @@ impl Job {
 }
 
 impl Transition {
-    fn conclude(mut self, outcome: Outcome, env: &Env<'_>) -> Self {
+    fn conclude(mut self, outcome: Outcome, output: OutputStep, env: &Env<'_>) -> Self {
         match outcome {
             Outcome::Succeeded { result } => {
-                self.event(EventKind::Succeeded, env.now, |_| {});
-                self.result = Some(result);
-                self.end(JobState::Succeeded, None, env.now)
+                let max = self.job.constraints().max_output_bytes;
+                if let Some(max) = max.filter(|max| result.as_str().len() as u64 > *max) {
+                    let text = format!("the result has {} bytes and policy allows {max}", result.as_str().len());
+                    return self.dead(JobState::Failed, Failure::new(Reason::OutputTooLarge, text), env.now);
+                }
+                self.succeed(result, output, env)
             }
             Outcome::FailedRetryable { error, retry_after } => {
                 let failure = Failure::new(Reason::Failed, clipped(&error));

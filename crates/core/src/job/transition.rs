@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EventKind, Failure, Job, JobEvent, JobState, Reason};
+use super::{Duty, EventKind, Failure, Job, JobEvent, JobState, Reason};
 use crate::ids::{AttemptToken, JobId, SessionId, TenantId, Topic};
 use crate::lane::Priority;
 use crate::request::Json;
@@ -19,6 +19,8 @@ pub struct Transition {
     pub dead_letter: Option<DeadLetter>,
     pub result: Option<Json>,
     pub evidence: Evidence,
+    /// Duties of the job before.
+    pub(super) owed: Vec<Duty>,
 }
 
 /// S-1: what must still be true, by the Store's own clock and rows, when the statement runs.
@@ -30,6 +32,8 @@ pub enum Evidence {
     Reached(Timestamp),
     /// The session is attached with exactly this epoch.
     Attached { session: SessionId, epoch: u64 },
+    /// G-1: the same, and the policy in force is still the one that allowed the attempt.
+    Allowed { session: SessionId, epoch: u64, policy: Arc<str> },
     /// The session was closed with exactly this epoch.
     Closed { session: SessionId, epoch: u64 },
 }
@@ -72,6 +76,7 @@ impl Transition {
             dead_letter: None,
             result: None,
             evidence: Evidence::Version,
+            owed: Duty::ALL.into_iter().filter(|duty| job.owes(*duty)).collect(),
         }
     }
 
@@ -99,7 +104,7 @@ impl Transition {
     /// frees the place of the current attempt, if a worker holds it.
     pub(super) fn settle(&mut self) {
         let attempt = &self.job.life.attempt;
-        if let Some(binding) = attempt.binding.as_ref().filter(|_| self.job.life.state.is_held()) {
+        if let Some(binding) = self.job.holder() {
             self.effects.push(Effect::Settled { session: binding.session.clone(), token: attempt.token.clone() });
         }
     }
@@ -109,7 +114,8 @@ impl Transition {
         self.settle();
         let life = &mut self.job.life;
         life.state = state;
-        life.ended_at = Some(now);
+        // A late scan changes what came of a job, not when its work ended.
+        life.ended_at.get_or_insert(now);
         life.lost = None;
         if let Some(failure) = failure {
             // J-4: a dead letter for every bad end, in the commit that made it.

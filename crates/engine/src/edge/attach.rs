@@ -152,9 +152,10 @@ impl Inner {
         let ids: Vec<_> = strangers.iter().map(|item| item.job_id.clone()).collect();
         let jobs = self.ports.store.load(&ids).await?;
         let may_win = |job: &Option<Job>, token: &AttemptToken| {
-            let Some(life) = job.as_ref().map(|job| &job.life) else { return false };
+            let Some(job) = job.as_ref() else { return false };
+            let life = &job.life;
             // Held under an earlier session of the same worker, whose journal outlived it.
-            let held = life.state.is_held() && life.attempt.token == *token;
+            let held = job.holder().is_some() && life.attempt.token == *token;
             held || life.lost.as_ref().is_some_and(|lost| lost.token == *token)
         };
         Ok(strangers.into_iter().zip(jobs).filter(|(item, job)| !may_win(job, &item.token)).map(|(item, _)| item).collect())

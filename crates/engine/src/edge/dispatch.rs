@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, PoolName, SessionId};
 use lockgate_core::job::{DEFAULT_POOL, Input, Job, JobState};
-use lockgate_core::verdict::Judgement;
-use lockgate_ports::{Claim, ClaimRequest, Settlement, StoreError};
+use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
+use lockgate_ports::{Claim, ClaimRequest, Settlement, SnapshotKind, StoreError};
 
 use super::sessions::Place;
 use crate::Inner;
@@ -183,6 +183,7 @@ impl Inner {
         let ids: Vec<_> = tickets.iter().map(|t| t.claim.job_id.clone()).collect();
         let jobs = self.load_surely(&ids).await;
         let (mut gone, mut waiting, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        let mut in_force = None;
         for (ticket, job) in tickets.into_iter().zip(jobs) {
             gone.push(gone_from(&ticket.claim));
             let token = &ticket.job.life.attempt.token;
@@ -193,8 +194,9 @@ impl Inner {
             }
             self.edge.settle(&ticket.session, token);
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
-                // The job did not move, so the session did: it must attach anew before it gets more.
-                if doubt == Doubt::Conflict && job.version == ticket.job.version {
+                // Neither the job nor the policy moved, so the session did: it must attach anew before it gets more.
+                let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;
+                if unmoved && self.policy_stands(&job, &mut in_force).await {
                     self.edge.suspect(&ticket.session);
                 }
                 waiting.push(job);
@@ -205,6 +207,19 @@ impl Inner {
         }
         self.edge.assign(ours);
         self.offer(waiting).await;
+    }
+
+    /// Whether the policy that allowed the job is still in force. Asked once for a batch of conflicts.
+    async fn policy_stands(&self, job: &Job, in_force: &mut Option<Arc<str>>) -> bool {
+        if in_force.is_none() {
+            *in_force = match self.ports.store.active(SnapshotKind::Policy).await {
+                Ok(active) => Some(active.map_or_else(|| BUILTIN_ALLOW.into(), |active| active.id)),
+                // Without an answer nothing may be concluded about the session.
+                Err(_) => None,
+            };
+        }
+        let verdict = job.life.attempt.verdict.as_ref();
+        in_force.is_some() && verdict.map(|verdict| &verdict.snapshot) == in_force.as_ref()
     }
 }
 

@@ -3,6 +3,7 @@
 mod attach;
 mod dispatch;
 mod protocol;
+mod recall;
 mod report;
 mod sessions;
 

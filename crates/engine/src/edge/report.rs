@@ -4,14 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
-use lockgate_core::job::{Evidence, Input, Job, Report};
+use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
+use lockgate_core::output::OutputStep;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Bell, LogLine, StoreError};
+use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
 
 use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
+
+/// The job of a result, and when its attempt began if that is not stored yet.
+type Known = Option<(Arc<Job>, Option<Timestamp>)>;
+
+fn is_success(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Succeeded { .. })
+}
 
 impl Inner {
     pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
@@ -88,11 +96,13 @@ impl Inner {
         results: &[ResultReport],
     ) -> Result<Vec<(AttemptToken, Acknowledged)>, StoreError> {
         let known = self.known(session, epoch, results).await?;
+        let mut steps = self.check_outputs(results, &known).await.into_iter();
         let mut inputs = Vec::with_capacity(results.len());
         for (result, known) in results.iter().zip(&known) {
             if let Some((job, started_at)) = known {
-                let report =
-                    Report { token: result.token.clone(), started_at: *started_at, outcome: result.outcome.clone() };
+                let outcome = self.clean(job, result.outcome.clone());
+                let output = if is_success(&outcome) { steps.next().unwrap_or_default() } else { OutputStep::Pass };
+                let report = Report { token: result.token.clone(), started_at: *started_at, outcome, output };
                 inputs.push((job.clone(), Input::Reported(report)));
             }
         }
@@ -111,13 +121,31 @@ impl Inner {
         Ok(acks)
     }
 
+    /// What policy says about the results of those that succeeded, in their order.
+    async fn check_outputs(&self, results: &[ResultReport], known: &[Known]) -> Vec<OutputStep> {
+        let meta = |(result, known): (&ResultReport, &Known)| match (&result.outcome, known) {
+            (Outcome::Succeeded { result }, Some((job, _))) => {
+                Some(OutputMeta { request: job.request.clone(), bytes: result.as_str().len() })
+            }
+            _ => None,
+        };
+        let metas: Vec<OutputMeta> = results.iter().zip(known).filter_map(meta).collect();
+        if metas.is_empty() { Vec::new() } else { self.ports.kernel.check_outputs(&metas).await }
+    }
+
+    /// Error texts pass policy like results do: what must not come out is taken out.
+    fn clean(&self, job: &Job, outcome: Outcome) -> Outcome {
+        let clean = |text| self.ports.kernel.clean(&job.request, text);
+        match outcome {
+            Outcome::FailedRetryable { error, retry_after } => Outcome::FailedRetryable { error: clean(error), retry_after },
+            Outcome::FailedFatal { error } => Outcome::FailedFatal { error: clean(error) },
+            Outcome::Cancelled { note } => Outcome::Cancelled { note: clean(note) },
+            outcome => outcome,
+        }
+    }
+
     /// The jobs of these results: from memory, and from the Store where memory does not have them.
-    async fn known(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        results: &[ResultReport],
-    ) -> Result<Vec<Option<(Arc<Job>, Option<Timestamp>)>>, StoreError> {
+    async fn known(&self, session: &SessionId, epoch: u64, results: &[ResultReport]) -> Result<Vec<Known>, StoreError> {
         let mut known = self
             .edge
             .with(session, epoch, |s| {
@@ -158,7 +186,8 @@ impl Inner {
             let mut bells = Vec::new();
             for (token, progress) in reports {
                 if let Some(held) = s.held.get_mut(&token) {
-                    held.progress = Some(progress);
+                    let message = self.ports.kernel.clean(&held.job.request, progress.message);
+                    held.progress = Some(Progress { message, ..progress });
                     bells.push(Bell::Job(held.job.request.job_id.clone()));
                 }
             }
@@ -172,7 +201,8 @@ impl Inner {
             let line = |report: LogReport| {
                 let job = &s.held.get(&report.token)?.job;
                 let job_id = job.request.job_id.clone();
-                Some(LogLine { job_id, attempt: job.life.attempt.no, at: report.at, line: report.line })
+                let line = self.ports.kernel.clean(&job.request, report.line);
+                Some(LogLine { job_id, attempt: job.life.attempt.no, at: report.at, line })
             };
             reports.into_iter().filter_map(line).collect::<Vec<_>>()
         });

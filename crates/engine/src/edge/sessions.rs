@@ -274,6 +274,13 @@ impl Edge {
         state.sessions.values().flat_map(|s| s.held.values()).filter(overdue).map(|held| held.job.clone()).collect()
     }
 
+    /// Held attempts whose start was not reported.
+    pub(crate) fn unstarted(&self) -> Vec<Arc<Job>> {
+        let unstarted = |held: &&Held| held.job.state() == JobState::Dispatched && held.started.is_none();
+        let state = self.state.lock();
+        state.sessions.values().flat_map(|s| s.held.values()).filter(unstarted).map(|held| held.job.clone()).collect()
+    }
+
     pub(crate) fn views(&self) -> Vec<SessionView> {
         let state = self.state.lock();
         let view = |(id, session): (&SessionId, &Session)| SessionView {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::Duty;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
@@ -11,6 +13,8 @@ use crate::Inner;
 use crate::metrics::Levels;
 
 const EVERY: Duration = Duration::from_secs(2);
+/// More than this many questions are as bad as this many.
+const APPROVALS_COUNTED: usize = 1_000;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, EVERY).await {
@@ -32,6 +36,9 @@ impl Inner {
             levels.later[p] = live.saturating_sub(held[p] + levels.queued[p]);
         }
         self.metrics.set_levels(&levels);
+        let waiting = self.ports.store.owing(Duty::Approve, JobSeq::default(), APPROVALS_COUNTED).await?;
+        self.metrics.governance.approvals_waiting(waiting.len());
+        self.metrics.governance.breakers(&self.ports.kernel.breakers());
         Ok(())
     }
 }

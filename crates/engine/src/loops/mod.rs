@@ -6,12 +6,16 @@ mod due;
 mod edges;
 mod feed;
 mod health;
+mod ledger;
 mod levels;
 mod pending;
+mod policies;
 mod reap;
 mod recover;
 mod reoffer;
 mod retention;
+mod scans;
+mod seals;
 mod starts;
 
 use std::future::Future;
@@ -39,6 +43,10 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     running.spawn(edges::run(inner.clone(), stop.clone()));
     running.spawn(reoffer::run(inner.clone(), stop.clone()));
     running.spawn(retention::run(inner.clone(), stop.clone()));
+    running.spawn(policies::run(inner.clone(), stop.clone()));
+    running.spawn(ledger::run(inner.clone(), stop.clone()));
+    running.spawn(scans::run(inner.clone(), stop.clone()));
+    running.spawn(seals::run(inner.clone(), stop.clone()));
     running.spawn(levels::run(inner.clone(), stop.clone()));
 }
 

@@ -22,7 +22,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn pending_once(&self) -> Result<(), StoreError> {
         let mut after = ReadyKey::default();
-        loop {
+        // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
+        while self.ports.kernel.ready() {
             let jobs = self.ports.store.pending(after, self.settings.batch_max).await?;
             let Some(last) = jobs.last() else { return Ok(()) };
             after = last.ready_key();
@@ -32,5 +33,6 @@ impl Inner {
                 return Ok(());
             }
         }
+        Ok(())
     }
 }

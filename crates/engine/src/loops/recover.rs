@@ -43,6 +43,7 @@ impl Inner {
                 }
             }
         }
+        self.policies_once().await?;
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
         Ok(())

@@ -1,8 +1,13 @@
 //! What gateways call. Every method answers with plain data or an [`ApiError`](crate::ApiError).
 
+mod approvals;
+mod audit;
 mod cancel;
+mod kernel;
 mod overview;
+mod policy;
 mod read;
+mod release;
 mod replay;
 mod submit;
 mod watch;
@@ -12,7 +17,10 @@ use std::future::Future;
 
 use crate::error::ApiError;
 
+pub use approvals::ApprovalAnswer;
+pub use audit::Verified;
 pub use overview::{LaneView, Queues, WorkerStatus, WorkerView};
+pub use policy::{Activated, PolicyText};
 pub use read::JobView;
 pub use replay::{ReplayRequest, Replayed};
 pub use submit::Submitted;
@@ -21,6 +29,6 @@ pub use why::{Considered, Why};
 
 /// Runs a write and its effects to their end, even if the caller goes away meanwhile: a commit whose effects never
 /// happened would leave a job that nobody offers, or a worker that nobody stops.
-async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, ApiError> {
+pub(crate) async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, ApiError> {
     tokio::spawn(work).await.map_err(|error| ApiError::Internal(format!("a request failed: {error}")))
 }

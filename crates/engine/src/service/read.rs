@@ -32,7 +32,7 @@ impl Engine {
         Ok(JobView {
             attempts: attempts(&detail.events),
             progress: self.inner.edge.progress(&detail.job),
-            result: detail.result,
+            result: detail.result.filter(|_| detail.job.result_is_out()),
             job: detail.job,
         })
     }

@@ -43,12 +43,8 @@ impl Engine {
     pub async fn replay_one(&self, caller: &Caller, id: &JobId) -> Result<Job, ApiError> {
         let job = self.inner.find(caller, id).await?;
         let input = Input::Replay { actor: caller.actor.clone() };
-        let inner = self.inner.clone();
-        let driven = to_the_end(async move { inner.drive(vec![(job, input)]).await }).await?;
-        match driven?.pop() {
-            Some(driven) => Ok(Job::clone(&*driven?)),
-            None => Err(ApiError::NotFound(id.clone())),
-        }
+        let replayed = self.inner.clone().drive_one(job, input).await?;
+        Ok(Job::clone(&replayed))
     }
 
     pub async fn replay(&self, caller: &Caller, request: ReplayRequest) -> Result<Replayed, ApiError> {

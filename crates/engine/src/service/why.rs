@@ -4,6 +4,7 @@ use lockgate_core::ids::{JobId, WorkerId};
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::request::Caller;
 use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::Decision;
 
 use crate::edge::SessionView;
 use crate::error::ApiError;
@@ -57,19 +58,32 @@ impl Inner {
         match job.state() {
             JobState::Scheduled if job.life.due_at > self.ports.clock.now() => why.delayed(job),
             JobState::Scheduled => self.explain_waiting(job, &mut why).await,
-            JobState::Pending => {
-                why.say("waiting_for_verdict", "The safety kernel has not decided yet.", "It is asked again.");
-            }
-            JobState::ApprovalRequired => {
-                why.say("waiting_for_approval", "Policy asks for a person's approval.", "Approve or reject it.");
+            JobState::Pending => self.explain_pending(job, &mut why),
+            JobState::ApprovalRequired => why.asked(job),
+            JobState::Running if job.in_output_check() => {
+                why.say("output_check", "The work is done; its result is being checked.", "It ends when the check is done.");
             }
             JobState::Dispatched | JobState::Running => why.held(job),
             state => why.ended(job, state),
         }
-        if job.state() == JobState::Pending {
-            why.next_at = Some(job.life.due_at);
-        }
         why
+    }
+
+    fn explain_pending(&self, job: &Job, why: &mut Why) {
+        why.next_at = Some(job.life.due_at);
+        let throttled = job.life.attempt.verdict.as_ref().filter(|verdict| verdict.decision == Decision::Throttle);
+        match throttled {
+            Some(verdict) => {
+                why.say("throttled", &format!("Policy slows it down: {}", verdict.reason), "It is judged again.");
+            }
+            None if self.ports.kernel.ready() => {
+                why.say("waiting_for_verdict", "The safety kernel has not decided yet.", "It is asked again.");
+            }
+            None => {
+                let next = "It is judged when the kernel is back; `lockgate breaker` shows when that is tried.";
+                why.say("safety_kernel_unavailable", "Safety kernel unavailable.", next);
+            }
+        }
     }
 
     async fn explain_waiting(&self, job: &Job, why: &mut Why) {
@@ -132,6 +146,17 @@ impl Why {
         }
     }
 
+    fn asked(&mut self, job: &Job) {
+        let Some(asked) = &job.life.approval else { return };
+        self.next_at = asked.expires_at();
+        let (have, need) = (asked.votes.len(), asked.terms.approvers);
+        let reason = job.life.attempt.verdict.as_ref().map_or("", |verdict| &verdict.reason);
+        let summary = format!("Rule {} asks for a person's approval ({have} of {need} given): {reason}", asked.rule);
+        let next =
+            format!("Somebody other than {} runs `lockgate approvals approve {}`.", job.request.actor, job.request.job_id);
+        self.say("waiting_for_approval", &summary, &next);
+    }
+
     fn held(&mut self, job: &Job) {
         let Some(binding) = &job.life.attempt.binding else { return };
         let worker = &binding.worker;
@@ -151,7 +176,14 @@ impl Why {
             Some(failure) => format!("It ended as {state} ({}): {}", failure.reason.as_str(), failure.message),
             None => format!("It ended as {state}."),
         };
-        let next = if state.is_dead() { "Fix the cause, then `lockgate dlq replay`." } else { "Nothing waits." };
-        self.say("ended", &summary, next);
+        let verdict = job.life.attempt.verdict.as_ref().filter(|_| state == JobState::Denied);
+        let remedy = verdict.and_then(|verdict| verdict.remediations.first());
+        let next = match (state, remedy) {
+            (_, Some(remedy)) => remedy.summary.as_ref().unwrap_or(&remedy.title).to_string(),
+            (JobState::OutputQuarantined, _) => format!("Look at it, then `lockgate release {}`.", job.request.job_id),
+            (state, _) if state.is_dead() => "Fix the cause, then `lockgate dlq replay`.".to_owned(),
+            _ => "Nothing waits.".to_owned(),
+        };
+        self.say("ended", &summary, &next);
     }
 }

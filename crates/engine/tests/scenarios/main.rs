@@ -1,6 +1,10 @@
 //! The engine on the memory ports, in virtual time: bounds that users are promised.
 
+mod approvals;
 mod bounds;
+mod bypasses;
 mod numbers;
+mod outputs;
 mod places;
+mod policies;
 mod stage;

@@ -4,22 +4,8 @@ use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Json, NewJob};
-use prometheus_client::encoding::text::encode;
 
 use super::stage::{Hand, Stage, job};
-
-/// The sum over all labels of one series.
-fn value(stage: &Stage, name: &str) -> f64 {
-    let mut text = String::new();
-    encode(&mut text, &stage.registry).expect("encoded");
-    let of = |line: &str| {
-        let (series, value) = line.rsplit_once(' ')?;
-        (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap_or(0.0))
-    };
-    let found: Vec<f64> = text.lines().filter_map(of).collect();
-    assert!(!found.is_empty(), "{name} is not there");
-    found.iter().sum()
-}
 
 #[tokio::test(start_paused = true)]
 async fn every_family_moves() {
@@ -37,9 +23,9 @@ async fn every_family_moves() {
         .submit(NewJob { not_before: Some(stage.job(&good).await.life.submitted_at + Duration::from_secs(8)), ..job("t") })
         .await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert!(value(&stage, "lockgate_inflight_leases") >= 1.0);
-    assert!(value(&stage, "lockgate_queue_depth") >= 1.0);
-    assert!(value(&stage, "lockgate_retry_depth") >= 1.0);
+    assert!(stage.number("lockgate_inflight_leases") >= 1.0);
+    assert!(stage.number("lockgate_queue_depth") >= 1.0);
+    assert!(stage.number("lockgate_retry_depth") >= 1.0);
     worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
 
     let assignment = worker.take().await;
@@ -65,6 +51,6 @@ async fn every_family_moves() {
         "lockgate_task_run_seconds_count",
         "lockgate_ready_rows_read_total",
     ] {
-        assert!(value(&stage, name) >= 1.0, "{name} did not move");
+        assert!(stage.number(name) >= 1.0, "{name} did not move");
     }
 }

@@ -2,24 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId};
 use lockgate_core::job::{Job, Outcome};
 use lockgate_core::request::{Caller, NewJob};
+use lockgate_core::scan::FindingKey;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_engine::{
-    Acknowledged, Assignment, Attachment, Beat, Engine, FromWorker, Hello, InventoryItem, Metrics, Ports, ResultReport,
-    Settings, ToWorker,
+    Acknowledged, Activated, Assignment, Attachment, Beat, Engine, FromWorker, Hello, InventoryItem, LocalKernel, Metrics,
+    PolicyText, Ports, ResultReport, Settings, ToWorker,
 };
-use lockgate_ports::memory::{BuiltinKernel, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::memory::{MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Jobs};
+use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use super::bypasses::Switched;
 
 /// Longer than anything here may take, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -35,7 +40,9 @@ impl Clock for PausedClock {
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
-    pub(crate) registry: Registry,
+    registry: Registry,
+    /// Whether the safety kernel is away.
+    pub(crate) kernel_off: Arc<AtomicBool>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
     stop: watch::Sender<bool>,
@@ -54,11 +61,15 @@ impl Stage {
 
     fn on(store: MemoryStore, clock: Arc<dyn Clock>, entropy: Arc<SeededEntropy>, settings: Settings) -> Self {
         let mut registry = Registry::default();
+        let kernel_off = Arc::new(AtomicBool::new(false));
         let ports = Ports {
             store: Arc::new(store.clone()),
             lanes: Arc::new(MemoryLanes::default()),
             bus: Arc::new(MemoryBus::default()),
-            kernel: Arc::new(BuiltinKernel::default()),
+            kernel: Arc::new(Switched {
+                kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
+                off: kernel_off.clone(),
+            }),
             clock: clock.clone(),
             entropy: entropy.clone(),
         };
@@ -66,7 +77,7 @@ impl Stage {
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, registry, clock, entropy, stop, running }
+        Self { engine, store, registry, kernel_off, clock, entropy, stop, running }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.
@@ -75,6 +86,35 @@ impl Stage {
         drop(self.stop);
         wait_out(downtime).await;
         Self::on(self.store, self.clock, self.entropy, Settings::default())
+    }
+
+    /// The sum over all labels of one metric.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("encoded");
+        let of = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap_or(0.0))
+        };
+        let found: Vec<f64> = text.lines().filter_map(of).collect();
+        assert!(!found.is_empty(), "{name} is not there");
+        found.iter().sum()
+    }
+
+    /// Waits until a gauge stands where it should.
+    pub(crate) async fn until_number(&self, name: &str, wanted: f64) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut tick = tokio::time::interval(Duration::from_millis(10));
+        while (self.number(name) - wanted).abs() > f64::EPSILON {
+            assert!(Instant::now() < deadline, "{name} is {}", self.number(name));
+            tick.tick().await;
+        }
+    }
+
+    /// Puts a policy in force.
+    pub(crate) async fn apply(&self, text: &str) -> Activated {
+        let new = PolicyText { file: "policy.yaml".to_owned(), text: text.to_owned(), expected: None };
+        self.engine.activate_policy(&caller(), new).await.expect("in force")
     }
 
     pub(crate) async fn submit(&self, job: NewJob) -> JobId {
@@ -108,6 +148,10 @@ async fn wait_out(downtime: Duration) {
 
 pub(crate) fn caller() -> Caller {
     Caller::new("default", "tester")
+}
+
+pub(crate) fn somebody(actor: &str) -> Caller {
+    Caller::new("default", actor)
 }
 
 pub(crate) fn job(topic: &str) -> NewJob {

@@ -1,19 +1,90 @@
 //! The engine's answers on the wire.
 
+use lockgate_core::audit::AuditRow;
+use lockgate_core::job::Job;
 use lockgate_core::limits::Limits;
 use lockgate_core::time::Timestamp;
-use lockgate_engine::{Considered, JobView, LaneView, Progress, Queues, WatchItem, Why, WorkerView};
-use lockgate_ports::LogLine;
-use lockgate_proto::json_bytes;
+use lockgate_engine::{Activated, Considered, JobView, LaneView, Progress, Queues, WatchItem, Why, WorkerView};
+use lockgate_ports::{BreakerView, LogLine};
 use lockgate_proto::v1::{self, explain_job_response, get_job_logs_response, watch_job_response};
+use lockgate_proto::{json_bytes, verdict_to_wire};
 
 pub(super) fn job_view(view: &JobView, limits: &Limits) -> v1::Job {
+    let life = &view.job.life;
     v1::Job {
         payload_json: json_bytes(&view.job.request.payload),
         result_json: view.result.as_ref().map(json_bytes).unwrap_or_default(),
         history: view.attempts.iter().map(v1::Attempt::from).collect(),
         progress: view.progress.as_ref().map(progress),
+        verdict: life.attempt.verdict.as_deref().map(verdict_to_wire),
+        approval: life.approval.as_ref().map(v1::AskedApproval::from),
+        output: life.output.as_ref().map(v1::OutputCheck::from),
         ..lockgate_proto::job(&view.job, limits)
+    }
+}
+
+/// The question a job waits with, if it does.
+pub(super) fn approval(job: &Job) -> Option<v1::Approval> {
+    let (request, asked) = (&job.request, job.life.approval.as_ref()?);
+    let verdict = job.life.attempt.verdict.as_ref();
+    Some(v1::Approval {
+        job_id: request.job_id.to_string(),
+        topic: request.topic.to_string(),
+        submitter: request.actor.to_string(),
+        payload_json: json_bytes(&request.payload),
+        labels: request.labels.clone().into_iter().collect(),
+        rule: asked.rule.to_string(),
+        reason: verdict.map(|verdict| verdict.reason.to_string()).unwrap_or_default(),
+        request_hash: job.hash.to_string(),
+        rule_hash: asked.rule_hash.to_string(),
+        approvers_needed: asked.terms.approvers,
+        approved_by: asked.votes.iter().map(|vote| vote.actor.to_string()).collect(),
+        asked_at_ms: asked.asked_at.as_millis(),
+        expires_at_ms: asked.expires_at().map(Timestamp::as_millis),
+        capability: request.capability.as_deref().unwrap_or_default().to_owned(),
+        risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
+    })
+}
+
+pub(super) fn answered(job: &Job) -> v1::AnswerApprovalResponse {
+    let asked = job.life.approval.as_ref();
+    v1::AnswerApprovalResponse {
+        job_id: job.request.job_id.to_string(),
+        state: v1::JobState::from(job.state()).into(),
+        approved_by: asked.into_iter().flat_map(|asked| &asked.votes).map(|vote| vote.actor.to_string()).collect(),
+        approvers_needed: asked.map_or(0, |asked| asked.terms.approvers),
+    }
+}
+
+pub(super) fn activated(activated: &Activated) -> v1::ActivatePolicyResponse {
+    v1::ActivatePolicyResponse {
+        version: activated.version,
+        snapshot: activated.snapshot.to_string(),
+        unchanged: activated.unchanged,
+        recalled: u32::try_from(activated.recalled).unwrap_or(u32::MAX),
+    }
+}
+
+pub(super) fn audit_row(row: &AuditRow) -> v1::AuditRow {
+    let entry = &row.entry;
+    v1::AuditRow {
+        id: row.id,
+        at_ms: entry.at.as_millis(),
+        tenant: entry.tenant.to_string(),
+        actor: entry.actor.to_string(),
+        action: entry.action.as_str().to_owned(),
+        subject: entry.subject.to_string(),
+        detail_json: json_bytes(&entry.detail),
+    }
+}
+
+pub(super) fn breaker(view: &BreakerView) -> v1::Breaker {
+    v1::Breaker {
+        name: view.name.to_owned(),
+        state: view.state.as_str().to_owned(),
+        failures: view.failures,
+        open_until_ms: view.open_until.map(Timestamp::as_millis),
+        last_error: view.last_error.as_deref().unwrap_or_default().to_owned(),
     }
 }
 

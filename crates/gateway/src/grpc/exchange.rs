@@ -13,7 +13,7 @@ use lockgate_engine::{
     Acknowledged, ApiError, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker,
     Welcome,
 };
-use lockgate_proto::{json_bytes, outcome, v1};
+use lockgate_proto::{access_to_wire, json_bytes, outcome, platform_labels, v1};
 use prost::Message;
 
 /// A message is closed when its assignments reach this. With one of the largest more, a full payload and full labels, it
@@ -163,6 +163,8 @@ pub(super) fn merge(items: impl Iterator<Item = ToWorker>, ready: &mut VecDeque<
 
 fn assign(assignment: &Assignment) -> v1::Assignment {
     let (request, life) = (&assignment.job.request, &assignment.job.life);
+    let labels = request.labels.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let constraints = assignment.job.constraints();
     v1::Assignment {
         number: assignment.number,
         job_id: request.job_id.to_string(),
@@ -171,11 +173,14 @@ fn assign(assignment: &Assignment) -> v1::Assignment {
         payload_json: json_bytes(&request.payload),
         attempt: life.attempt.no,
         timeout_ms: u64::try_from(assignment.timeout.as_millis()).unwrap_or(u64::MAX),
-        labels: request.labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        // The platform's own come last, so that no client can say otherwise.
+        labels: labels.chain(platform_labels(life)).collect(),
         env: request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         tenant: request.tenant.to_string(),
         trace_id: request.trace_id.as_deref().unwrap_or_default().to_owned(),
         life: life.no,
+        network: access_to_wire(constraints.network),
+        exec: access_to_wire(constraints.exec),
     }
 }
 
@@ -199,7 +204,7 @@ mod tests {
     use lockgate_core::limits::Limits;
     use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
     use lockgate_core::retry::Jitter;
-    use lockgate_core::verdict::Judgement;
+    use lockgate_core::verdict::{Access, Constraints, Decision, Judgement, Verdict};
 
     use super::*;
 
@@ -209,6 +214,10 @@ mod tests {
     }
 
     fn assigned(token: &str, new: NewJob) -> Assignment {
+        judged(token, new, Judgement::Unavailable)
+    }
+
+    fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {
         let new = NewJob { topic: "job.x".into(), ..new };
         let caller = Caller::new("t", "a");
         let request = JobRequest::check(new, &caller, || "job".into()).expect("valid");
@@ -217,7 +226,7 @@ mod tests {
             token: token.into(),
             jitter: Jitter::from_bits(0),
             limits: &Limits::default(),
-            judgement: Judgement::Unavailable,
+            judgement,
         };
         let hash = request.hash();
         Assignment { number: 1, job: Arc::new(submit(Arc::new(request), hash, &env).job), timeout: Duration::ZERO }
@@ -276,5 +285,27 @@ mod tests {
         assert_eq!(messages.iter().map(|message| message.assignments.len()).sum::<usize>(), 20);
         let largest = messages.iter().map(Message::encoded_len).max();
         assert!(largest < Some(2 * MESSAGE_BYTES), "{largest:?}");
+    }
+
+    fn sent(new: NewJob, verdict: Verdict) -> v1::Assignment {
+        assign(&judged("a", new, Judgement::Decided(Arc::new(verdict))))
+    }
+
+    #[test]
+    fn a_worker_is_told_the_conditions_it_must_keep() {
+        let plain = Verdict::plain(Decision::AllowWithConstraints, "r", "why", "s".into());
+        let told = sent(NewJob::default(), plain.clone());
+        assert_eq!((told.network, told.exec), (None, None));
+        let constraints = Constraints { network: Some(Access::Deny), exec: Some(Access::Allow), ..Constraints::default() };
+        let told = sent(NewJob::default(), Verdict { constraints, ..plain });
+        assert_eq!((told.network, told.exec), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn a_bypass_is_told_whatever_the_client_says() {
+        let labels = BTreeMap::from([("safety_bypassed".to_owned(), "no".to_owned())]);
+        let told = sent(NewJob { labels, ..NewJob::default() }, Verdict::bypass("kernel away", "s".into()));
+        assert_eq!(told.labels["safety_bypassed"], "true");
+        assert!(told.labels["safety_bypass_reason"].contains("kernel away"), "{:?}", told.labels);
     }
 }

@@ -3,6 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
+use lockgate_proto::v1::admin_server::AdminServer;
+use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
+use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
 use tokio::time::{MissedTickBehavior, interval};
@@ -11,13 +15,21 @@ use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::{SchedulerService, WorkerService};
+use super::{AdminService, ApprovalsService, KernelService, SchedulerService, WorkerService};
 
 /// Every look writes to the Store and waits for the disk, so it must stay rare beside real work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The server as a whole, and its services. They share one Store, so they share one condition.
-const NAMES: [&str; 3] = ["", SchedulerServer::<SchedulerService>::NAME, WorkerServer::<WorkerService>::NAME];
+const NAMES: [&str; 7] = [
+    "",
+    SchedulerServer::<SchedulerService>::NAME,
+    WorkerServer::<WorkerService>::NAME,
+    ApprovalsServer::<ApprovalsService>::NAME,
+    AdminServer::<AdminService>::NAME,
+    SafetyKernelServer::<KernelService>::NAME,
+    OutputPolicyServer::<KernelService>::NAME,
+];
 
 /// Reports what `ready` says, again and again, until the doors close; from then on nothing is served.
 pub(crate) async fn mirror<F>(reporter: HealthReporter, closing: CancellationToken, ready: impl Fn() -> F)
@@ -78,10 +90,10 @@ mod tests {
         for state in [true, false, true] {
             ready.store(state, Ordering::SeqCst);
             tokio::time::sleep(2 * LOOK_EVERY).await;
-            assert_eq!(served(&service).await, [state; 3]);
+            assert_eq!(served(&service).await, [state; NAMES.len()]);
         }
         closing.cancel();
         mirror.await.expect("no panic");
-        assert_eq!(served(&service).await, [false; 3]);
+        assert_eq!(served(&service).await, [false; NAMES.len()]);
     }
 }

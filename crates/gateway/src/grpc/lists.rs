@@ -100,14 +100,14 @@ fn filter(caller: Caller, wire: v1::DeadLetterFilter) -> Result<DeadLetterQuery,
 }
 
 /// proto3 has no absent number; zero means the default.
-fn page(limit: u32) -> usize {
+pub(super) fn page(limit: u32) -> usize {
     if limit == 0 { PAGE_DEFAULT as usize } else { limit as usize }
 }
 
-fn present(text: String) -> Option<String> {
+pub(super) fn present(text: String) -> Option<String> {
     if text.is_empty() { None } else { Some(text) }
 }
 
-fn invalid(error: FieldError) -> ApiError {
+pub(super) fn invalid(error: FieldError) -> ApiError {
     ApiError::Invalid(vec![error])
 }

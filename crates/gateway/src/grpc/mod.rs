@@ -1,16 +1,24 @@
 //! gRPC: the services of `lockgate.v1`, health and reflection.
 
+mod admin;
+mod approvals;
 mod convert;
 mod exchange;
 pub(crate) mod health;
+mod kernel;
 mod lists;
 mod scheduler;
 mod worker;
 
 use axum::Router;
 use axum::body::Body;
+use lockgate_core::request::Caller;
 use lockgate_engine::ApiError;
 use lockgate_proto::v1;
+use lockgate_proto::v1::admin_server::AdminServer;
+use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
+use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
 use tonic::service::Routes;
@@ -18,13 +26,24 @@ use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
 
 use crate::hosts::Stranger;
-use crate::{REQUEST_BYTES_MAX, Shared};
+use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
+
+type Reply<T> = Result<tonic::Response<T>, tonic::Status>;
 
 /// Clients' calls.
 struct SchedulerService(Shared);
 
 /// Workers' streams.
 struct WorkerService(Shared);
+
+/// People's answers.
+struct ApprovalsService(Shared);
+
+/// Policies and their records.
+struct AdminService(Shared);
+
+/// Verdicts, on jobs and on results.
+struct KernelService(Shared);
 
 /// The services, and the one who says how they are.
 pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), ReflectionError> {
@@ -34,9 +53,21 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
         .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()?;
-    let scheduler = SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(REQUEST_BYTES_MAX);
-    let worker = WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(REQUEST_BYTES_MAX);
-    let routes = Routes::new(scheduler).add_service(worker).add_service(health_service).add_service(reflection).prepare();
+    let limit = REQUEST_BYTES_MAX;
+    let mut routes = Routes::builder();
+    if shared.settings.doors == Doors::All {
+        routes
+            .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit));
+    }
+    routes
+        .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
+        .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
+        .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
+        .add_service(health_service)
+        .add_service(reflection);
+    let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
 }
 
@@ -45,6 +76,10 @@ pub(crate) fn turned_away(stranger: Stranger) -> http::Response<Body> {
 }
 
 /// Turns the engine's answer into gRPC's.
-fn answer<T>(result: Result<T, ApiError>) -> Result<tonic::Response<T>, tonic::Status> {
-    result.map(tonic::Response::new).map_err(|error| crate::errors::status(&error))
+fn answer<T>(result: Result<T, ApiError>) -> Reply<T> {
+    result.map(tonic::Response::new).map_err(|error| errors::status(&error))
+}
+
+fn caller<T>(request: &tonic::Request<T>) -> Result<Caller, tonic::Status> {
+    tenant::caller(request.metadata().as_ref()).map_err(|error| errors::status(&error))
 }

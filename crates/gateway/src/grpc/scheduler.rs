@@ -12,10 +12,8 @@ use lockgate_proto::{new_job, v1};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::{SchedulerService, answer, convert, lists};
-use crate::{errors, submit, tenant};
-
-type Reply<T> = Result<Response<T>, Status>;
+use super::{Reply, SchedulerService, answer, caller, convert, lists};
+use crate::{errors, submit};
 
 #[tonic::async_trait]
 impl Scheduler for SchedulerService {
@@ -128,8 +126,4 @@ fn follow(watch: Watch, closing: CancellationToken) -> <SchedulerService as Sche
             Err(error) => Some((Err(errors::status(&error)), None)),
         }
     }))
-}
-
-fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
-    tenant::caller(request.metadata().as_ref()).map_err(|error| errors::status(&error))
 }

@@ -1,4 +1,4 @@
-//! Request bodies: JSON, bounded, and refused with the place where they are wrong.
+//! Request bodies: JSON or, for policies, YAML; bounded, and refused with the place where they are wrong.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
@@ -18,6 +18,12 @@ pub(super) struct Sent<T>(pub(super) T);
 
 /// A body that may be left out.
 pub(super) struct Maybe<T>(pub(super) T);
+
+/// A text with a form of its own, or a JSON object around it.
+pub(super) enum Written<T> {
+    Yaml(String),
+    Json(T),
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
     type Rejection = Problem;
@@ -46,14 +52,36 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> 
     }
 }
 
-fn check_type(headers: &HeaderMap) -> Answer<()> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = given.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Written<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+        let given = essence(request.headers()).to_ascii_lowercase();
+        let is_yaml = YAML_TYPES.contains(&given.as_str());
+        if !is_yaml && given != JSON_TYPE {
+            return Err(wrong_type("application/yaml, text/yaml or application/json", &given));
+        }
+        let bytes = read(request).await?;
+        if is_yaml { text(&bytes).map(|text| Self::Yaml(text.to_owned())) } else { parse(&bytes).map(Self::Json) }
     }
-    let detail = format!("the content type must be application/json, not {essence:?}");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+}
+
+const JSON_TYPE: &str = "application/json";
+const YAML_TYPES: [&str; 2] = ["application/yaml", "text/yaml"];
+
+fn check_type(headers: &HeaderMap) -> Answer<()> {
+    let essence = essence(headers);
+    if essence.eq_ignore_ascii_case(JSON_TYPE) { Ok(()) } else { Err(wrong_type(JSON_TYPE, essence)) }
+}
+
+fn essence(headers: &HeaderMap) -> &str {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().unwrap_or_default().trim()
+}
+
+fn wrong_type(wanted: &str, given: &str) -> Problem {
+    let detail = format!("the content type must be {wanted}, not {given:?}");
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
 async fn read(request: Request) -> Answer<Bytes> {
@@ -76,12 +104,15 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
+fn text(bytes: &[u8]) -> Answer<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
         let detail = format!("the body is not UTF-8: invalid at byte {}", error.valid_up_to());
         Problem::new(StatusCode::BAD_REQUEST, "invalid_utf8", detail)
-    })?;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
+    })
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let mut deserializer = serde_json::Deserializer::from_str(text(bytes)?);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error))?;
     deserializer.end().map_err(|error| not_json(&error))?;
     Ok(value)

@@ -1,11 +1,14 @@
 //! REST: JSON in, JSON or problem documents out, described by `/openapi.json`.
 
+mod approvals;
+mod audit;
 mod body;
 mod dead_letters;
 mod health;
 mod jobs;
 mod listen;
 mod overview;
+mod policy;
 mod problem;
 mod query;
 mod request;
@@ -27,14 +30,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::hosts::Stranger;
-use crate::{Shared, tenant};
+use crate::{Doors, Shared, tenant};
 use problem::Problem;
 
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Lockgate",
-    description = "Submit jobs, follow them, stop them, replay them. Tenant and actor come in the headers \
-                   `x-lockgate-tenant` and `x-lockgate-actor`. Errors are problem documents (RFC 9457) with a stable `code`."
+    description = "Submit jobs, follow them, stop them, replay them; decide what may run and what may come out. Tenant, \
+                   actor and kind of actor come in the headers `x-lockgate-tenant`, `x-lockgate-actor` and \
+                   `x-lockgate-actor-type`. Errors are problem documents (RFC 9457) with a stable `code`."
 ))]
 struct Description;
 
@@ -42,20 +46,19 @@ struct Description;
 type Answer<T> = Result<T, Problem>;
 
 pub(crate) fn router(shared: Shared) -> Router {
-    let (router, mut api) = OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(jobs::submit, jobs::list))
-        .routes(routes!(jobs::submit_batch))
-        .routes(routes!(jobs::get))
-        .routes(routes!(listen::events))
-        .routes(routes!(jobs::cancel))
-        .routes(routes!(jobs::why))
-        .routes(routes!(jobs::logs))
-        .routes(routes!(dead_letters::list))
-        .routes(routes!(dead_letters::get))
-        .routes(routes!(dead_letters::replay_one))
-        .routes(routes!(dead_letters::replay_many))
-        .routes(routes!(overview::workers))
-        .routes(routes!(overview::queues))
+    let described = OpenApiRouter::with_openapi(Description::openapi());
+    let described = match shared.settings.doors {
+        Doors::All => jobs_routes(described),
+        Doors::Kernel => described,
+    };
+    let (router, mut api) = described
+        .routes(routes!(policy::get, policy::put))
+        .routes(routes!(policy::roll_back))
+        .routes(routes!(policy::snapshots))
+        .routes(routes!(policy::snapshot))
+        .routes(routes!(policy::explain))
+        .routes(routes!(audit::list))
+        .routes(routes!(audit::verify))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .split_for_parts();
@@ -63,6 +66,29 @@ pub(crate) fn router(shared: Shared) -> Router {
     let api = Arc::new(api);
     let router = router.route("/openapi.json", get(move || async move { Json(api) }));
     finish(router.with_state(shared))
+}
+
+/// What a process that only judges does not have.
+fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+    router
+        .routes(routes!(jobs::submit, jobs::list))
+        .routes(routes!(jobs::submit_batch))
+        .routes(routes!(jobs::get))
+        .routes(routes!(listen::events))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::why))
+        .routes(routes!(jobs::logs))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::reject))
+        .routes(routes!(approvals::release))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::get))
+        .routes(routes!(dead_letters::replay_one))
+        .routes(routes!(dead_letters::replay_many))
+        .routes(routes!(overview::workers))
+        .routes(routes!(overview::queues))
+        .routes(routes!(overview::breakers))
 }
 
 pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {

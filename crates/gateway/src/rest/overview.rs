@@ -1,11 +1,11 @@
-//! The state of the whole: workers and queues.
+//! The state of the whole: workers, queues, circuit breakers.
 
 use axum::Json;
 use axum::extract::State;
 
 use super::Answer;
 use super::query::{Params, QueueParams, WorkerParams};
-use super::views::{Queues, Workers};
+use super::views::{Breakers, Queues, Workers};
 use crate::Shared;
 
 /// Workers that are connected, or were a moment ago.
@@ -25,4 +25,10 @@ pub(super) async fn queues(State(shared): State<Shared>, Params(params): Params<
     let mut queues = shared.engine.queues().await?;
     queues.lanes.retain(|view| params.wants(view));
     Ok(Json(Queues::from(queues)))
+}
+
+/// Circuit breakers before a remote safety kernel.
+#[utoipa::path(get, path = "/v1/breakers", responses((status = 200, body = Breakers)))]
+pub(super) async fn breakers(State(shared): State<Shared>) -> Json<Breakers> {
+    Json(Breakers::from(shared.engine.breakers()))
 }

@@ -104,7 +104,7 @@ pub(super) fn describe(api: &mut OpenApi) {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
     let response = ResponseBuilder::new().description("A problem").content("application/problem+json", content).build();
     for item in api.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post];
+        let operations = [&mut item.get, &mut item.post, &mut item.put];
         for operation in operations.into_iter().flatten() {
             operation.responses.responses.insert("default".to_owned(), RefOr::T(response.clone()));
         }

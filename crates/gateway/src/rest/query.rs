@@ -5,7 +5,7 @@ use http::request::Parts;
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::LaneView;
-use lockgate_ports::{DeadLetterQuery, JobQuery};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -84,6 +84,52 @@ pub(super) struct WorkerParams {
     label: Vec<String>,
 }
 
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ApprovalParams {
+    /// Most questions of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AuditParams {
+    /// Number of the last row already seen.
+    #[param(value_type = Option<i64>)]
+    after: Option<String>,
+    /// Most rows looked at for the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PolicyParams {
+    /// Named in errors.
+    file: Option<String>,
+    /// Refused unless this version is in force.
+    #[param(value_type = Option<u64>)]
+    expected_version: Option<String>,
+}
+
+impl Repeated for ApprovalParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for AuditParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for PolicyParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
 impl Repeated for JobParams {
     const NAMES: &'static [&'static str] = &["label"];
 }
@@ -150,6 +196,33 @@ impl DeadLetterParams {
             topic: self.topic.map(Into::into),
         };
         if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+impl ApprovalParams {
+    pub(super) fn page(&self) -> Result<(Option<Cursor>, usize), Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let cursor = read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten();
+        let limit = limit(self.limit.as_deref(), &mut errors);
+        if errors.is_empty() { Ok((cursor, limit)) } else { Err(errors) }
+    }
+}
+
+impl AuditParams {
+    pub(super) fn page(&self) -> Result<(i64, usize), Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let after = read(self.after.as_deref(), &mut errors, |text| parsed("after", text)).unwrap_or(0);
+        let limit = limit(self.limit.as_deref(), &mut errors);
+        if errors.is_empty() { Ok((after, limit)) } else { Err(errors) }
+    }
+}
+
+impl PolicyParams {
+    /// The file's name, and the version that must be in force.
+    pub(super) fn read(self) -> Result<(Option<String>, Option<u64>), Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let expected = read(self.expected_version.as_deref(), &mut errors, |text| parsed("expected_version", text));
+        if errors.is_empty() { Ok((self.file, expected)) } else { Err(errors) }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use lockgate_core::ids::JobId;
+use lockgate_core::job::Answer;
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{Caller, FieldError, Json, NewJob};
 use lockgate_core::time::Timestamp;
-use lockgate_engine::ReplayRequest;
+use lockgate_engine::{ApprovalAnswer, ReplayRequest};
 use lockgate_ports::DeadLetterQuery;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -62,12 +64,11 @@ pub(super) struct JobBody {
     #[serde(default)]
     requires: Vec<String>,
     trace_id: Option<String>,
-    /// Refused: not supported yet.
-    #[schema(value_type = Option<serde_json::Value>)]
-    capability: Option<IgnoredAny>,
-    /// Refused: not supported yet.
-    #[schema(value_type = Option<serde_json::Value>)]
-    risk_tags: Option<IgnoredAny>,
+    /// What the job may do, in the words of the policy.
+    capability: Option<String>,
+    /// What is risky about it, in the words of the policy.
+    #[serde(default)]
+    risk_tags: Vec<String>,
     /// Refused: not supported yet.
     #[schema(value_type = Option<serde_json::Value>)]
     workflow_id: Option<IgnoredAny>,
@@ -90,6 +91,48 @@ pub(super) struct BatchBody {
 #[schema(as = Cancel)]
 pub(super) struct CancelBody {
     pub(super) reason: Option<String>,
+}
+
+/// An answer to the question policy asked.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Answer)]
+pub(super) struct AnswerBody {
+    /// What is answered, as it was seen: the job's.
+    request_hash: String,
+    /// The rule's that asks.
+    rule_hash: String,
+    /// Why, for the records.
+    note: Option<String>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Note)]
+pub(super) struct NoteBody {
+    /// Why, for the records.
+    pub(super) note: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewPolicy)]
+pub(super) struct PolicyBody {
+    /// Named in errors.
+    pub(super) file: Option<String>,
+    /// The policy as YAML.
+    pub(super) text: String,
+    /// Refused unless this version is in force.
+    pub(super) expected_version: Option<u64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Rollback)]
+pub(super) struct RollbackBody {
+    pub(super) snapshot: String,
+    /// Refused unless this version is in force.
+    pub(super) expected_version: Option<u64>,
 }
 
 /// Which dead letters to replay, and how.
@@ -128,18 +171,15 @@ impl JobBody {
             not_before: self.not_before.map(|time| Timestamp::from_millis(time.as_millisecond())),
             deadline_ms: self.deadline_ms,
             requires: self.requires.into_iter().collect(),
+            capability: self.capability,
+            risk_tags: self.risk_tags.into_iter().collect(),
             trace_id: self.trace_id,
         })
     }
 
     /// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
     fn unsupported(&self) -> Vec<FieldError> {
-        let given = [
-            ("capability", self.capability.is_some()),
-            ("risk_tags", self.risk_tags.is_some()),
-            ("workflow_id", self.workflow_id.is_some()),
-            ("compensation", self.compensation.is_some()),
-        ];
+        let given = [("workflow_id", self.workflow_id.is_some()), ("compensation", self.compensation.is_some())];
         let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
         given.into_iter().filter_map(refused).collect()
     }
@@ -148,6 +188,14 @@ impl JobBody {
 impl BatchBody {
     pub(super) fn read(&self) -> impl ExactSizeIterator<Item = Read> {
         self.jobs.iter().map(|job| part::<JobBody>(job).map_err(|error| vec![error])?.read())
+    }
+}
+
+impl AnswerBody {
+    pub(super) fn read(self, job_id: JobId, answer: Answer) -> Result<ApprovalAnswer, Vec<FieldError>> {
+        let request_hash = queries::request_hash(&self.request_hash).map_err(|error| vec![error])?;
+        let (rule_hash, note) = (self.rule_hash.into(), self.note.map(Into::into));
+        Ok(ApprovalAnswer { job_id, answer, note, request_hash, rule_hash })
     }
 }
 

@@ -35,8 +35,8 @@ fn bad_jobs() -> Vec<(Value, &'static str)> {
         (with("labels", json!({ "_platform": "x" })), "labels"),
         (with("labels", json!({ "a": 1 })), "labels.a"),
         (with("requires", json!(["a b"])), "requires"),
-        (with("capability", json!("pay")), "capability"),
-        (with("risk_tags", json!(["money"])), "risk_tags"),
+        (with("capability", json!("to pay")), "capability"),
+        (with("risk_tags", json!(["much money"])), "risk_tags"),
         (with("workflow_id", json!("w-1")), "workflow_id"),
         (with("compensation", json!({ "topic": "undo" })), "compensation"),
     ]
@@ -228,8 +228,8 @@ async fn grpc_refuses_the_same_with_field_violations() {
         (job(|job| job.payload_json = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX)).into()), "payload"),
         (job(|job| job.priority = 77), "priority"),
         (job(|job| job.max_attempts = Some(0)), "max_attempts"),
-        (job(|job| job.capability = "pay".into()), "capability"),
-        (job(|job| job.risk_tags = vec!["money".into()]), "risk_tags"),
+        (job(|job| job.capability = "to pay".into()), "capability"),
+        (job(|job| job.risk_tags = vec!["much money".into()]), "risk_tags"),
         (job(|job| job.workflow_id = "w".into()), "workflow_id"),
         (job(|job| job.compensation_json = "{}".into()), "compensation"),
     ];

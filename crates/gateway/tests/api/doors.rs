@@ -83,7 +83,7 @@ async fn health_and_readiness_answer_on_both_doors() {
     assert_eq!(server.get("/healthz").await.json, json!({ "status": "alive" }));
     assert_eq!(server.get("/readyz").await.json, json!({ "status": "ready" }));
     let mut health = HealthClient::new(server.channel().await);
-    for service in ["", "lockgate.v1.Scheduler", "lockgate.v1.Worker"] {
+    for service in ["", "lockgate.v1.Scheduler", "lockgate.v1.Worker", "lockgate.v1.SafetyKernel"] {
         let check = health.check(HealthCheckRequest { service: service.to_owned() }).await.expect("an answer");
         assert_eq!(check.into_inner().status(), ServingStatus::Serving, "{service:?}");
     }
@@ -102,8 +102,16 @@ async fn reflection_knows_every_service() {
     };
     let mut names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
     names.sort();
-    let expected =
-        ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "lockgate.v1.Scheduler", "lockgate.v1.Worker"];
+    let expected = [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "lockgate.v1.Admin",
+        "lockgate.v1.Approvals",
+        "lockgate.v1.OutputPolicy",
+        "lockgate.v1.SafetyKernel",
+        "lockgate.v1.Scheduler",
+        "lockgate.v1.Worker",
+    ];
     assert_eq!(names, expected);
 }
 
@@ -114,6 +122,38 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     let reply = server.send(request, "").await;
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
+
+const ROUTES: [&str; 29] = [
+    "get /healthz",
+    "get /readyz",
+    "get /v1/approvals",
+    "get /v1/audit",
+    "get /v1/audit/verify",
+    "get /v1/breakers",
+    "get /v1/dead-letters",
+    "get /v1/dead-letters/{id}",
+    "get /v1/jobs",
+    "get /v1/jobs/{id}",
+    "get /v1/jobs/{id}/events",
+    "get /v1/jobs/{id}/logs",
+    "get /v1/jobs/{id}/why",
+    "get /v1/policy",
+    "get /v1/policy/snapshots",
+    "get /v1/policy/snapshots/{id}",
+    "get /v1/queues",
+    "get /v1/workers",
+    "post /v1/dead-letters/{id}/replay",
+    "post /v1/dead-letters:replay",
+    "post /v1/jobs",
+    "post /v1/jobs/{id}/approve",
+    "post /v1/jobs/{id}/cancel",
+    "post /v1/jobs/{id}/reject",
+    "post /v1/jobs/{id}/release",
+    "post /v1/jobs:batch",
+    "post /v1/policy/explain",
+    "post /v1/policy/rollback",
+    "put /v1/policy",
+];
 
 #[tokio::test]
 async fn the_description_lists_every_route() {
@@ -131,25 +171,7 @@ async fn the_description_lists_every_route() {
         }
     }
     listed.sort();
-    let expected = [
-        "get /healthz",
-        "get /readyz",
-        "get /v1/dead-letters",
-        "get /v1/dead-letters/{id}",
-        "get /v1/jobs",
-        "get /v1/jobs/{id}",
-        "get /v1/jobs/{id}/events",
-        "get /v1/jobs/{id}/logs",
-        "get /v1/jobs/{id}/why",
-        "get /v1/queues",
-        "get /v1/workers",
-        "post /v1/dead-letters/{id}/replay",
-        "post /v1/dead-letters:replay",
-        "post /v1/jobs",
-        "post /v1/jobs/{id}/cancel",
-        "post /v1/jobs:batch",
-    ];
-    assert_eq!(listed, expected);
+    assert_eq!(listed, ROUTES);
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
 //! The gateway through real sockets, over a real engine on the memory ports.
 
+mod approvals;
+mod audit;
 mod bad_input;
 mod dead_letters;
 mod doors;
 mod events;
 mod idempotency;
 mod jobs;
+mod kernel;
+mod outputs;
+mod policy;
 mod support;
 mod workers;

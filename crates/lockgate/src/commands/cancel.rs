@@ -26,7 +26,7 @@ impl Cancel {
         let response = session.answer(response)?;
         let state = view::state(response.state());
         if session.out.is_json() {
-            session.out.json(&view::Cancelled { job_id: self.job_id, state })?;
+            session.out.json(&view::Changed { job_id: self.job_id, state })?;
         } else {
             session.out.line(&format!("{}  {}", self.job_id, session.out.state(state)))?;
         }

@@ -55,12 +55,17 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
     let text = |text: &Option<String>| text.as_ref().map(Field::text);
     let progress = job.progress.as_ref().map(|p| Field::text(format!("{}% {}", p.percent, p.message).trim_end()));
     let requires = (!job.requires.is_empty()).then(|| Field::text(job.requires.join(" ")));
+    let actor = match &job.actor_type {
+        Some(kind) => format!("{} (by {}, {kind})", job.tenant, job.actor),
+        None => format!("{} (by {})", job.tenant, job.actor),
+    };
+    let risk_tags = (!job.risk_tags.is_empty()).then(|| Field::text(job.risk_tags.join(" ")));
     let failures = format!("{} of {}", job.failures, job.max_attempts);
     let facts = [
         ("job", Some(Field::text(&job.job_id))),
         ("state", Some(Field::state(job.state))),
         ("topic", Some(Field::text(&job.topic))),
-        ("tenant", Some(Field::text(format!("{} (by {})", job.tenant, job.actor)))),
+        ("tenant", Some(Field::text(actor))),
         ("priority", Some(Field::text(&job.priority))),
         ("failures", (job.failures > 0).then(|| Field::text(failures))),
         ("life", (job.life > 1).then(|| Field::text(job.life.to_string()))),
@@ -70,13 +75,53 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
         ("deadline", job.deadline_at.map(moment)),
         ("ended", job.ended_at.map(moment)),
         ("requires", requires),
+        ("capability", text(&job.capability)),
+        ("risk tags", risk_tags),
         ("labels", pairs(&job.labels)),
+        ("platform", pairs(&job.platform_labels)),
         ("env", pairs(&job.env)),
         ("key", text(&job.idempotency_key)),
         ("trace", text(&job.trace_id)),
         ("payload", job.payload.as_ref().map(|payload| Field::clipped(payload.get()))),
     ];
-    facts.into_iter().filter_map(|(name, field)| field.map(|field| (name, field))).collect()
+    facts.into_iter().chain(decisions(job, out)).filter_map(|(name, field)| field.map(|field| (name, field))).collect()
+}
+
+/// What policy and people said about it.
+fn decisions(job: &view::Job, out: Output) -> [(&'static str, Option<Field>); 3] {
+    [
+        ("verdict", job.verdict.as_ref().map(|verdict| Field::text(verdict_line(verdict)))),
+        ("approval", job.approval.as_ref().map(|approval| Field::text(approval_line(approval, out)))),
+        ("output", job.output.as_ref().map(|check| Field::text(output_line(check)))),
+    ]
+}
+
+fn verdict_line(verdict: &view::Verdict) -> String {
+    let constraints = verdict.constraints.as_ref().map(|constraints| format!(" [{}]", constraints.text()));
+    format!("{} by {}: {}{}", verdict.decision, verdict.rule, verdict.reason, constraints.unwrap_or_default())
+}
+
+fn approval_line(approval: &view::AskedApproval, out: Output) -> String {
+    let by: Vec<&str> = approval.votes.iter().map(|vote| vote.actor.as_str()).collect();
+    let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
+    let until = match (approval.granted_at, approval.expires_at) {
+        (Some(at), _) => format!(", granted {}", out.relative(at)),
+        (None, Some(at)) => format!(", expires {}", out.relative(at)),
+        (None, None) => String::new(),
+    };
+    format!("{} of {}{by} for {}{until}", approval.votes.len(), approval.approvers_needed, approval.rule)
+}
+
+fn output_line(check: &view::OutputCheck) -> String {
+    let Some(decision) = &check.decision else { return check.stage.clone() };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let found = match check.findings.len() {
+        0 => String::new(),
+        1 => " (1 finding)".to_owned(),
+        findings => format!(" ({findings} findings)"),
+    };
+    let released = check.released_by.as_ref().map(|who| format!(", released by {who}")).unwrap_or_default();
+    format!("{decision} by {}: {}{found}{released}", text(&check.rule), text(&check.reason))
 }
 
 fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {

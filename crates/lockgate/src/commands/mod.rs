@@ -1,6 +1,9 @@
 //! One file a command.
 
+pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod breaker;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod dlq;
@@ -8,7 +11,9 @@ pub(crate) mod get;
 pub(crate) mod jobs;
 pub(crate) mod load;
 pub(crate) mod logs;
+pub(crate) mod policy;
 pub(crate) mod queues;
+pub(crate) mod release;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod watch;
@@ -21,6 +26,8 @@ use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
 use crate::error::Exit;
+use crate::output::{Field, Output, Tone};
+use crate::view;
 
 /// What the end of a job means for a script that waited for it.
 fn end_of(job: &v1::Job) -> Exit {
@@ -34,6 +41,37 @@ fn wire_priority(priority: Option<Priority>) -> v1::Priority {
 
 fn wire_state(state: Option<JobState>) -> v1::JobState {
     state.map_or(v1::JobState::Unspecified, v1::JobState::from)
+}
+
+/// A verdict and its grounds, and what would help against a refusal.
+fn verdict_text(verdict: &view::Verdict, out: Output) -> String {
+    let tone = match verdict.decision {
+        "allow" | "allow_with_constraints" => Tone::Good,
+        "deny" => Tone::Bad,
+        _ => Tone::Waiting,
+    };
+    let mut fields = vec![
+        ("decision", Field::text(verdict.decision).toned(tone)),
+        ("rule", Field::text(&verdict.rule)),
+        ("reason", Field::text(&verdict.reason)),
+        ("policy", Field::text(&verdict.snapshot)),
+    ];
+    if let Some(constraints) = &verdict.constraints {
+        fields.push(("constraints", Field::text(constraints.text())));
+    }
+    let remedies = remedies(verdict);
+    let text = out.fields(&fields);
+    if remedies.is_empty() { text } else { format!("{text}\n\n{remedies}") }
+}
+
+/// What the submitter could change to be allowed, a line each.
+fn remedies(verdict: &view::Verdict) -> String {
+    let line = |remediation: &view::Remediation| {
+        let summary = remediation.summary.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let topic = remediation.replacement_topic.as_ref().map(|topic| format!(" (use {topic})")).unwrap_or_default();
+        format!("- {}{summary}{topic}", remediation.title)
+    };
+    verdict.remediations.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! `lockgate serve`: the whole system in one process.
 
 mod banner;
+mod governance;
 mod wiring;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
@@ -22,6 +23,10 @@ pub(crate) struct Serve {
     /// Folder that holds everything; made if it does not exist
     #[arg(long, env = "LOCKGATE_DATA", hide_env_values = true, default_value = "lockgate-data", value_name = "FOLDER")]
     data: PathBuf,
+
+    /// What this process does: everything, or only judge for schedulers elsewhere
+    #[arg(long, value_enum, default_value = "all")]
+    roles: Roles,
 
     /// Address of the API: gRPC and REST on one port
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
@@ -64,10 +69,27 @@ pub(crate) struct Serve {
     insecure_no_auth: bool,
 
     #[command(flatten)]
+    governance: governance::GovernanceArgs,
+
+    #[command(flatten)]
     log: LogArgs,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Roles {
+    All,
+    Kernel,
+}
+
 impl Serve {
+    fn judges_only(&self) -> bool {
+        self.roles == Roles::Kernel
+    }
+
+    fn has_worker(&self) -> bool {
+        !self.no_worker && !self.judges_only()
+    }
+
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
         self.check()?;
         self.log.start(out)?;

@@ -78,6 +78,14 @@ pub(crate) struct Submit {
     #[arg(long = "require", value_name = "CAPABILITY")]
     requires: Vec<String>,
 
+    /// What the job may do, in the words of the policy
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
+    capability: String,
+
+    /// What is risky about it, in the words of the policy; can be given many times
+    #[arg(long = "risk-tag", value_name = "TAG")]
+    risk_tags: Vec<String>,
+
     /// Trace that the job belongs to
     #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
     trace_id: String,
@@ -122,6 +130,8 @@ impl Submit {
             deadline_ms: self.deadline.map(in_ms),
             requires: self.requires,
             trace_id: self.trace_id,
+            capability: self.capability,
+            risk_tags: self.risk_tags,
             ..v1::NewJob::default()
         })
     }
@@ -215,7 +225,8 @@ mod tests {
     #[test]
     fn every_option_reaches_the_job() {
         let words = "job.echo --payload [1] --priority high --label a=b --env c=d --key k --job-id i --max-attempts 5 \
-                     --timeout 30s --delay 5s --deadline 1h --require gpu --require ssd --trace-id t";
+                     --timeout 30s --delay 5s --deadline 1h --require gpu --require ssd --trace-id t --capability deploy \
+                     --risk-tag money --risk-tag external";
         let job = job(&words.split_whitespace().collect::<Vec<_>>());
         let expected = v1::NewJob {
             job_id: "i".to_owned(),
@@ -231,6 +242,8 @@ mod tests {
             deadline_ms: Some(3_600_000),
             requires: vec!["gpu".to_owned(), "ssd".to_owned()],
             trace_id: "t".to_owned(),
+            capability: "deploy".to_owned(),
+            risk_tags: vec!["money".to_owned(), "external".to_owned()],
             ..v1::NewJob::default()
         };
         assert_eq!(job, expected);

@@ -3,6 +3,7 @@
 use clap::Args;
 use lockgate_proto::v1;
 
+use super::remedies;
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Output, Tone};
 use crate::session::Session;
@@ -22,11 +23,22 @@ impl Why {
         let why = view::Why::new(self.job_id, session.answer(response)?);
         if session.out.is_json() {
             session.out.json(&why)?;
-        } else {
-            session.out.line(&text(&why, session.out))?;
+            return Ok(Exit::Success);
+        }
+        session.out.line(&text(&why, session.out))?;
+        if why.state == view::state(v1::JobState::Denied) {
+            say_remedies(session, why.job_id).await?;
         }
         Ok(Exit::Success)
     }
+}
+
+/// A refusal that says what would be allowed is half an answer.
+async fn say_remedies(session: &mut Session, job_id: String) -> Result<(), CliError> {
+    let response = session.client.get_job(v1::GetJobRequest { job_id }).await;
+    let verdict = session.answer(response)?.verdict.map(view::Verdict::from);
+    let remedies = verdict.as_ref().map(remedies).unwrap_or_default();
+    if remedies.is_empty() { Ok(()) } else { session.out.line(&format!("\nWhat would help:\n{remedies}")) }
 }
 
 fn text(why: &view::Why, out: Output) -> String {

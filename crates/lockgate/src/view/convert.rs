@@ -6,24 +6,24 @@ use jiff::Timestamp;
 use lockgate_proto::v1;
 
 use super::{
-    Attempt, Considered, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment, Progress, Queue,
-    Queues, Replayed, Submitted, Why, Worker, Workers,
+    AskedApproval, Attempt, Considered, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment,
+    OutputCheck, Progress, Queue, Queues, Replayed, Submitted, Verdict, Why, Worker, Workers,
 };
 
-fn time(ms: i64) -> Option<Moment> {
+pub(super) fn time(ms: i64) -> Option<Moment> {
     Timestamp::from_millisecond(ms).ok().map(Moment)
 }
 
 /// proto3 has no absent text; an empty one means absent.
-fn present(text: String) -> Option<String> {
+pub(super) fn present(text: String) -> Option<String> {
     if text.is_empty() { None } else { Some(text) }
 }
 
-fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
+pub(super) fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
     map.into_iter().collect()
 }
 
-fn document(bytes: &[u8]) -> Option<Json> {
+pub(super) fn document(bytes: &[u8]) -> Option<Json> {
     serde_json::from_slice(bytes).ok()
 }
 
@@ -63,8 +63,12 @@ impl Job {
             job_id: job.job_id,
             tenant: job.tenant,
             actor: job.actor,
+            actor_type: present(job.actor_type),
             topic: job.topic,
+            capability: present(job.capability),
+            risk_tags: job.risk_tags,
             labels: sorted(job.labels),
+            platform_labels: sorted(job.platform_labels),
             env: sorted(job.env),
             idempotency_key: present(job.idempotency_key),
             max_attempts: job.max_attempts,
@@ -81,6 +85,9 @@ impl Job {
             ended_at: job.ended_at_ms.and_then(time),
             last_error: job.last_error.map(|error| Failure { reason: error.reason, message: error.message }),
             progress: job.progress.map(Progress::from),
+            verdict: job.verdict.map(Verdict::from),
+            approval: job.approval.map(AskedApproval::from),
+            output: job.output.map(OutputCheck::from),
             request_hash: job.request_hash,
         }
     }

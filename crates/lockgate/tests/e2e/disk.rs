@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_engine::{Engine, Metrics, Ports, Settings};
+use lockgate_core::scan::FindingKey;
+use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_gateway::{Gateway, GatewaySettings};
-use lockgate_ports::memory::{BuiltinKernel, ManualClock, MemoryBus, MemoryLanes, SeededEntropy};
+use lockgate_ports::memory::{ManualClock, MemoryBus, MemoryLanes, SeededEntropy};
 use lockgate_proto::v1;
 use lockgate_sqlite::{Options, SqliteStore};
 use prometheus_client::registry::Registry;
@@ -37,7 +38,7 @@ async fn server_with_room_for(pages: u32) -> Small {
         store: Arc::new(store),
         lanes: Arc::new(MemoryLanes::default()),
         bus: Arc::new(MemoryBus::default()),
-        kernel: Arc::new(BuiltinKernel::default()),
+        kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
         clock: clock.clone(),
         entropy: Arc::new(SeededEntropy::new(1)),
     };

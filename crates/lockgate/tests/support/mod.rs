@@ -102,7 +102,9 @@ impl Answer {
 /// The binary, free of what the environment of the tests may say.
 fn lockgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
-    for name in ["LOCKGATE_SERVER", "LOCKGATE_TENANT", "LOCKGATE_ACTOR", "LOCKGATE_DATA", "LOCKGATE_LOG"] {
+    for name in
+        ["LOCKGATE_SERVER", "LOCKGATE_TENANT", "LOCKGATE_ACTOR", "LOCKGATE_ACTOR_TYPE", "LOCKGATE_DATA", "LOCKGATE_LOG"]
+    {
         command.env_remove(name);
     }
     command

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::ids::{JobId, JobSeq, SessionId, TenantId, Topic};
-use lockgate_core::job::{DeadLetter, Job, JobEvent, JobState, Reason, Transition};
+use lockgate_core::job::{DeadLetter, Duty, Job, JobEvent, JobState, Reason, Transition};
 use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
@@ -52,6 +52,9 @@ pub trait Jobs: Send + Sync {
     /// Live jobs whose deadline has passed, oldest deadline first.
     async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError>;
 
+    /// S-5: jobs that owe something, oldest first.
+    async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError>;
+
     /// DISPATCHED and RUNNING jobs bound to a session.
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError>;
 
@@ -90,6 +93,7 @@ pub struct OutboxEntry {
 pub struct JobDetail {
     pub job: Job,
     pub events: Vec<JobEvent>,
+    /// Also of a job whose result is held or quarantined: ask [`Job::result_is_out`] before showing it.
     pub result: Option<Json>,
 }
 

@@ -1,23 +1,27 @@
-//! The truth: jobs, sessions, leases.
+//! The truth: jobs, sessions, leases, configuration, audit.
 //!
 //! The Store takes decisions, not columns. One [`Jobs::commit`] call writes next state, events, dead letter and outbox
 //! of every item atomically; an item whose evidence no longer holds fails alone.
 
+mod audit;
 mod error;
 mod jobs;
 mod keep;
 mod leases;
 mod sessions;
+mod snapshots;
 mod upkeep;
 
+pub use audit::Trail;
 pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Listing, LogLine, OutboxEntry};
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::Leases;
 pub use sessions::{SessionRow, Sessions};
+pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use upkeep::{OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
-pub trait Store: Jobs + Sessions + Leases + Upkeep {}
+pub trait Store: Jobs + Sessions + Leases + Snapshots + Trail + Upkeep {}
 
-impl<T: Jobs + Sessions + Leases + Upkeep + ?Sized> Store for T {}
+impl<T: Jobs + Sessions + Leases + Snapshots + Trail + Upkeep + ?Sized> Store for T {}

@@ -55,10 +55,15 @@ impl Builtin {
 }
 
 fn with_exec(worker: Worker) -> Worker {
-    worker.handle(
-        "job.exec",
-        |context, payload| async move { unless_cancelled(&context, exec::run(&context, &payload)).await },
-    )
+    worker.handle("job.exec", |context, payload| async move {
+        refuse_unless(context.may_exec(), "start programs (constraint exec)")?;
+        unless_cancelled(&context, exec::run(&context, &payload)).await
+    })
+}
+
+/// A constraint of the verdict: no retry changes it.
+fn refuse_unless(allowed: bool, what: &str) -> Result<(), JobError> {
+    if allowed { Ok(()) } else { Err(JobError::fatal(format!("policy does not let this job {what}"))) }
 }
 
 /// Drops work that can be dropped anywhere as soon as its attempt no longer counts, which frees the slot a second earlier.
@@ -76,7 +81,10 @@ fn with_http_call(worker: Worker, allow_private_addresses: bool) -> Worker {
             let caller = Arc::new(caller);
             worker.handle("job.http_call", move |context, payload| {
                 let caller = caller.clone();
-                async move { unless_cancelled(&context, http_call::run(&caller, &payload)).await }
+                async move {
+                    refuse_unless(context.may_use_network(), "open connections (constraint network)")?;
+                    unless_cancelled(&context, http_call::run(&caller, &payload)).await
+                }
             })
         }
         Err(error) => worker.mistake(format!("job.http_call: {}", chain(&error))),

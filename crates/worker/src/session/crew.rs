@@ -13,6 +13,7 @@ use lockgate_proto::v1::{Assignment, Hello, LogReport, ProgressReport, Result as
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tonic::transport::Channel;
 
 use super::attempt::Attempt;
 use super::journal::Journal;
@@ -55,6 +56,8 @@ struct State {
     /// The server sends no more assignments on this stream.
     dismissed: bool,
     closing: bool,
+    /// The connection of the latest stream, for calls beside it.
+    channel: Option<Channel>,
     stream: u64,
     phase: Phase,
 }
@@ -245,6 +248,14 @@ impl Crew {
 
 /// The speaking half: one stream at a time, numbered, so that an older one falls silent.
 impl Crew {
+    pub(crate) fn channel(&self) -> Option<Channel> {
+        self.state.lock().channel.clone()
+    }
+
+    pub(crate) fn connected(&self, channel: Channel) {
+        self.state.lock().channel = Some(channel);
+    }
+
     /// A new stream takes over; returns its number.
     pub(crate) fn open_stream(&self) -> u64 {
         let mut state = self.state.lock();

@@ -94,6 +94,7 @@ impl Link {
         let late = |_| Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"));
         let connected = timeout(ANSWER_WITHIN, endpoint.connect()).await.map_err(late)?;
         let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
+        self.crew.connected(channel.clone());
         let greeted_at = Instant::now();
         let uplink = Uplink::new(self.crew.clone(), self.crew.open_stream());
         let mut client = WorkerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);

@@ -1,8 +1,12 @@
 //! Every decision, by example.
 
+mod approvals;
+mod bypasses;
+mod constraints;
 mod endings;
 mod judging;
 mod losses;
+mod outputs;
 mod placing;
 mod results;
 
@@ -13,6 +17,7 @@ use super::{Dispatch, Effect, Env, Evidence, Illegal, Input, Job, JobEvent, JobS
 use super::{EventKind, submit};
 use crate::ids::{AttemptToken, JobId, SessionId};
 use crate::limits::Limits;
+use crate::output::OutputStep;
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::retry::Jitter;
 use crate::time::Timestamp;
@@ -138,7 +143,7 @@ pub(super) fn closed() -> Evidence {
 }
 
 pub(super) fn report(token: AttemptToken, outcome: Outcome) -> Input {
-    Input::Reported(Report { token, started_at: None, outcome })
+    Input::Reported(Report { token, started_at: None, outcome, output: OutputStep::Pass })
 }
 
 pub(super) fn succeeded() -> Outcome {

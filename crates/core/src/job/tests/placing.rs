@@ -6,7 +6,7 @@ use super::*;
 fn a_dispatch_binds_the_session_and_needs_it_attached() {
     let mut story = Story::new();
     let sent = story.dispatch();
-    assert_eq!(sent.evidence, Evidence::Attached { session: session(), epoch: 7 });
+    assert_eq!(sent.evidence, Evidence::Allowed { session: session(), epoch: 7, policy: "snapshot-1".into() });
     assert_eq!(sent.events[0].worker, Some("worker-1".into()));
     let binding = story.job.life.attempt.binding.clone().unwrap();
     assert_eq!((binding.session, binding.assignment, binding.dispatched_at), (session(), 3, START));

@@ -20,7 +20,7 @@ fn a_result_that_overtook_its_start_tells_both() {
     story.advance(20);
     let started_at = Some(START + Duration::from_millis(5));
     let token = story.token();
-    story.apply(Input::Reported(Report { token, started_at, outcome: succeeded() })).unwrap();
+    story.apply(Input::Reported(Report { token, started_at, outcome: succeeded(), output: OutputStep::Pass })).unwrap();
     assert_eq!(story.kinds()[2..], [EventKind::Dispatched, EventKind::Started, EventKind::Succeeded]);
     assert_eq!(story.job.life.attempt.started_at, started_at);
 }

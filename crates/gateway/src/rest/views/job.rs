@@ -6,11 +6,12 @@ use lockgate_core::job::{self as core, EventKind, Phase, Reason};
 use lockgate_core::limits::Limits;
 use lockgate_engine::JobView;
 use lockgate_ports::Listing;
+use lockgate_proto::platform_labels;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Progress, document, time};
+use super::{AskedApproval, OutputCheck, Progress, Verdict, document, time};
 use crate::queries::cursor_text;
 
 #[derive(Serialize, ToSchema)]
@@ -18,7 +19,14 @@ pub(in crate::rest) struct Job {
     job_id: String,
     tenant: String,
     actor: String,
+    /// What kind of actor: a person, a service, an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor_type: Option<String>,
     topic: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capability: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    risk_tags: Vec<String>,
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
@@ -26,6 +34,9 @@ pub(in crate::rest) struct Job {
     priority: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    /// What the platform says about the job beside the client's labels: `safety_bypassed`, `safety_bypass_reason`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    platform_labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +75,15 @@ pub(in crate::rest) struct Job {
     result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
+    /// On the current attempt. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Verdict>,
+    /// What people were asked in this life, and said. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<AskedApproval>,
+    /// The check of the latest result. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<OutputCheck>,
     /// SHA-256 over what the client asked for.
     request_hash: String,
 }
@@ -125,10 +145,14 @@ impl Job {
             job_id: request.job_id.to_string(),
             tenant: request.tenant.to_string(),
             actor: request.actor.to_string(),
+            actor_type: request.actor_type.as_ref().map(ToString::to_string),
             topic: request.topic.to_string(),
+            capability: request.capability.as_ref().map(ToString::to_string),
+            risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
             payload: None,
             priority: request.priority().as_str(),
             labels: request.labels.clone(),
+            platform_labels: platform_labels(life).collect(),
             env: request.env.clone(),
             idempotency_key: request.idempotency_key.as_ref().map(ToString::to_string),
             max_attempts: request.max_attempts(limits),
@@ -148,16 +172,23 @@ impl Job {
             last_error: life.last_error.as_ref().map(Failure::from),
             result: None,
             progress: None,
+            verdict: None,
+            approval: None,
+            output: None,
             request_hash: job.hash.to_string(),
         }
     }
 
     pub(in crate::rest) fn full(view: &JobView, limits: &Limits) -> Self {
+        let life = &view.job.life;
         Self {
             payload: document(&view.job.request.payload),
             attempts: Some(view.attempts.iter().map(Attempt::from).collect()),
             result: view.result.as_ref().and_then(document),
             progress: view.progress.as_ref().map(Progress::from),
+            verdict: life.attempt.verdict.as_deref().map(Verdict::from),
+            approval: life.approval.as_ref().map(AskedApproval::from),
+            output: life.output.as_ref().map(OutputCheck::from),
             ..Self::summary(&view.job, limits)
         }
     }

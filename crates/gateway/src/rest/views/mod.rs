@@ -1,20 +1,26 @@
 //! The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 
+mod approval;
 mod dead_letter;
+mod governance;
 mod history;
 mod job;
 mod overview;
 mod submitted;
+mod verdict;
 
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use serde_json::value::RawValue;
 
+pub(super) use approval::{Answered, Approvals, AskedApproval};
 pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
+pub(super) use governance::{Activated, AuditRows, Breakers, Policies, Policy, Verified};
 pub(super) use history::{Event, Logs, Progress};
 pub(super) use job::{Job, Jobs};
 pub(super) use overview::{Queues, Why, Workers};
 pub(super) use submitted::{Changed, Submitted, SubmittedItem, SubmittedJobs};
+pub(super) use verdict::{Explained, OutputCheck, Verdict};
 
 fn time(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();

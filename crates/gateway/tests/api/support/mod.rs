@@ -1,5 +1,6 @@
 //! A server to talk to, and the clients that talk to it.
 
+mod governance;
 mod rest;
 mod worker;
 
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::SessionId;
-use lockgate_engine::{Engine, Metrics, Ports, Settings};
+use lockgate_core::scan::FindingKey;
+use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_gateway::{Gateway, GatewaySettings};
-use lockgate_ports::memory::{BuiltinKernel, ManualClock, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::memory::{ManualClock, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -20,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
+pub(crate) use governance::POLICY;
 pub(crate) use worker::{ScriptedWorker, hello, succeeded};
 
 /// Nothing here takes long; what takes longer than this never comes.
@@ -50,7 +53,7 @@ impl Server {
             store: Arc::new(MemoryStore::new(clock.clone())),
             lanes: Arc::new(MemoryLanes::default()),
             bus: Arc::new(MemoryBus::default()),
-            kernel: Arc::new(BuiltinKernel::default()),
+            kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(7)),
         };

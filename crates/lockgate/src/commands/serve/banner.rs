@@ -1,5 +1,6 @@
 //! The first thing a newcomer sees.
 
+use lockgate_core::verdict::BUILTIN_ALLOW;
 use serde::Serialize;
 
 use super::Serve;
@@ -17,22 +18,26 @@ struct Started<'a> {
 }
 
 pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), CliError> {
-    let slots = if serve.no_worker { 0 } else { serve.worker_slots };
+    let slots = if serve.has_worker() { serve.worker_slots } else { 0 };
     let started = Started {
         api: format!("http://{}", server.listen),
         metrics: format!("http://{}/metrics", server.metrics),
         data: serve.data.display().to_string(),
-        policy: lockgate_ports::memory::BUILTIN_ALLOW,
+        policy: server.policy.as_ref().map_or(BUILTIN_ALLOW, |active| &active.id),
         worker_slots: slots,
     };
     if out.is_json() {
         return out.json_line(&started);
     }
     let worker = match slots {
+        0 if serve.judges_only() => "none: this process only judges".to_owned(),
         0 => "none: start one with `lockgate worker`".to_owned(),
         n => format!("built in, {n} slots"),
     };
-    let policy = format!("{} (no policy configured: every job is allowed)", started.policy);
+    let policy = match &server.policy {
+        Some(active) => format!("version {} ({})", active.version, active.id),
+        None => format!("{BUILTIN_ALLOW} (no policy configured: every job is allowed)"),
+    };
     let rows = [
         ("API", started.api.clone() + "  (gRPC and REST)"),
         ("Metrics", started.metrics.clone()),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, Metrics, Ports, Settings};
-use lockgate_gateway::{Gateway, GatewaySettings, serve_metrics};
-use lockgate_ports::memory::{BuiltinKernel, MemoryBus, MemoryLanes};
-use lockgate_ports::{Clock, Entropy, Mint, StoreError};
+use lockgate_gateway::{Doors, Gateway, GatewaySettings, serve_metrics};
+use lockgate_ports::memory::{MemoryBus, MemoryLanes};
+use lockgate_ports::{Active, Clock, Entropy, Kernel, Mint, StoreError};
 use lockgate_sqlite::SqliteStore;
 use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Serve;
+use super::{Serve, governance};
 use crate::clock::SystemClock;
 use crate::effects;
 use crate::entropy::SystemEntropy;
@@ -29,8 +29,11 @@ use crate::error::CliError;
 pub(super) struct Server {
     pub(super) listen: SocketAddr,
     pub(super) metrics: SocketAddr,
+    /// The policy in force at the start; none ever was if absent.
+    pub(super) policy: Option<Active>,
     fatal: watch::Receiver<Option<StoreError>>,
     worker: Option<Part>,
+    policy_file: Option<Part>,
     gateway: Part,
     metrics_server: Part,
     engine: Part,
@@ -83,7 +86,7 @@ impl Server {
         let numbers = bind("--metrics", serve.metrics).await?;
         let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
 
-        let session = (!serve.no_worker).then(|| entropy.session_id(clock.now()));
+        let session = serve.has_worker().then(|| entropy.session_id(clock.now()));
         let worker = session.as_ref().map(|session| serve.worker(listen, session)).transpose()?;
 
         let mut registry = Registry::default();
@@ -93,25 +96,30 @@ impl Server {
             store,
             lanes: Arc::new(MemoryLanes::default()),
             bus: Arc::new(MemoryBus::default()),
-            kernel: Arc::new(BuiltinKernel::default()),
+            kernel: serve.kernel(&clock, &entropy)?,
             clock: clock.clone(),
             entropy,
         };
-        let settings = Settings { lost_after: serve.lost_after, retention: serve.retention, ..Settings::default() };
-        let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
+        let engine = Engine::new(ports, serve.settings(), Metrics::new(&mut registry));
+        let policy_file = serve.governance.import(&engine).await?;
+        let policy = engine.active_policy().await.map_err(|error| CliError::Server(error.to_string()))?;
         let gateway = Gateway {
             engine: engine.clone(),
             clock,
             settings: GatewaySettings {
                 in_process_session: session,
                 any_host: serve.insecure_no_auth,
+                doors: if serve.judges_only() { Doors::Kernel } else { Doors::All },
                 ..GatewaySettings::default()
             },
         };
+        let watched = engine.clone();
         Ok(Self {
             listen,
             metrics,
+            policy,
             fatal,
+            policy_file: policy_file.map(|file| Part::start("the policy file", |stopping| file.watch(watched, stopping))),
             engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
             gateway: Part::start("the API", |stopping| async move {
                 if let Err(error) = gateway.serve(api, stopped(stopping)).await {
@@ -156,6 +164,9 @@ impl Server {
         if let Some(worker) = self.worker {
             worker.stop().await;
         }
+        if let Some(policy_file) = self.policy_file {
+            policy_file.stop().await;
+        }
         self.gateway.stop().await;
         self.metrics_server.stop().await;
         self.engine.stop().await;
@@ -163,6 +174,22 @@ impl Server {
 }
 
 impl Serve {
+    fn kernel(&self, clock: &Arc<dyn Clock>, entropy: &Arc<dyn Entropy>) -> Result<Arc<dyn Kernel>, CliError> {
+        let mut fresh = [0; 32];
+        entropy.fill(&mut fresh);
+        let key = governance::finding_key(&self.data, fresh)?;
+        self.governance.kernel(clock, key)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            lost_after: self.lost_after,
+            retention: self.retention,
+            fail_mode: self.governance.fail_mode(),
+            ..Settings::default()
+        }
+    }
+
     fn worker(&self, listen: SocketAddr, session: &SessionId) -> Result<Worker, CliError> {
         let host = if listen.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], listen.port())) } else { listen };
         let worker = Worker::connect(format!("http://{host}"))

@@ -170,6 +170,7 @@ pub fn job(spec: &Spec, seq: i64) -> Job {
         id_chosen: false,
         tenant: spec.tenant.into(),
         actor: "ann".into(),
+        actor_type: None,
         topic: spec.topic.into(),
         payload: Json::null(),
         priority: Some(spec.priority),
@@ -181,6 +182,8 @@ pub fn job(spec: &Spec, seq: i64) -> Job {
         not_before: None,
         deadline_ms: None,
         requires: BTreeSet::new(),
+        capability: None,
+        risk_tags: BTreeSet::new(),
         trace_id: None,
     };
     let verdict = Verdict::plain(Decision::Allow, "all", "a test", "test".into());

@@ -10,15 +10,19 @@
 //! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store.
 
 pub mod commits;
+pub mod duties;
 pub mod endings;
 pub mod evidence;
 pub mod keys;
 pub mod listings;
+pub mod outputs;
 pub mod queues;
 pub mod random;
 pub mod sessions;
 mod snapshot;
+pub mod snapshots;
 pub mod stage;
+pub mod trail;
 pub mod upkeep;
 
 pub use random::agrees_with_memory;
@@ -66,6 +70,48 @@ macro_rules! store_conformance {
                 a_replay_that_is_denied_renews_the_letter,
                 events_are_numbered_without_gaps_over_lives,
                 an_ended_job_changes_only_by_replay,
+            }
+            duties {
+                a_question_to_people_is_owed_until_it_is_answered,
+                a_question_lapses_when_its_time_is_over,
+                a_scan_is_owed_until_it_is_done_before_and_after_the_end,
+                owing_pages_go_on_after_a_sequence_number,
+                a_refused_change_neither_begins_nor_ends_a_duty,
+                a_duty_may_begin_and_end_within_one_call,
+                duties_go_with_their_job,
+            }
+            outputs {
+                a_held_result_is_kept_and_nobody_holds_its_job,
+                a_held_result_comes_out_with_the_end,
+                a_held_result_does_not_outlive_its_life,
+                held_results_of_every_size_come_back,
+                late_quarantine_and_release_keep_letters_and_totals_right,
+                a_late_redaction_replaces_the_result,
+                a_late_change_without_a_result_keeps_the_one_there,
+                a_late_change_of_an_older_version_conflicts,
+                a_late_change_does_not_move_the_end,
+                a_new_life_has_no_result_of_the_one_before,
+            }
+            snapshots {
+                the_builtin_policy_is_in_force_until_one_is_activated,
+                an_activation_is_in_force_at_once,
+                a_dispatch_under_another_policy_conflicts_and_its_neighbours_do_not,
+                an_activation_with_a_stale_version_changes_nothing,
+                an_activation_and_its_audit_row_are_one_commit,
+                a_former_text_can_be_put_in_force_again,
+                an_id_names_one_text_for_ever,
+                texts_are_listed_by_their_latest_activation,
+                concurrent_activations_of_one_version_have_one_winner,
+            }
+            trail {
+                audit_rows_come_with_the_commit_they_are_about,
+                a_refused_change_leaves_no_audit_row,
+                audit_numbers_grow_and_pages_go_on_after_one,
+                rows_without_a_commit_of_their_own_are_appended,
+                blocks_seal_what_was_read_and_verify_when_read_again,
+                a_block_is_added_only_on_the_head,
+                concurrent_sealers_have_one_winner,
+                pruning_spares_the_trail,
             }
             queues {
                 ready_jobs_come_in_ready_order_by_lane,
@@ -127,7 +173,7 @@ macro_rules! store_agrees_with_memory {
         ::proptest::proptest! {
             #![proptest_config(::proptest::prelude::ProptestConfig { failure_persistence: None, ..::proptest::prelude::ProptestConfig::with_cases($cases) })]
             #[test]
-            fn random_decisions_leave_the_same_store(words in ::proptest::collection::vec(::proptest::prelude::any::<u64>(), 1..120)) {
+            fn random_decisions_leave_the_same_store(words in ::proptest::collection::vec(::proptest::prelude::any::<u64>(), 1..250)) {
                 $crate::conformance::store::agrees_with_memory($harness(), &words);
             }
         }

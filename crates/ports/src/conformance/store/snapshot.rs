@@ -1,16 +1,17 @@
 //! Everything a Store answers, as comparable text.
 //!
-//! Numbers that an adapter may choose freely (sequence, outbox and cursor numbers) are left out; their order is not.
+//! Numbers that an adapter may choose freely (sequence, outbox, audit and cursor numbers) are left out; their order is not.
 
 use std::fmt::Debug;
 
+use lockgate_core::audit::{AuditRow, Block};
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
-use lockgate_core::job::{Job, JobState};
+use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::ReadyKey;
 
 use super::listings::{all_jobs, all_letters};
 use super::stage::Found;
-use crate::store::{DeadLetterQuery, JobQuery, Store};
+use crate::store::{DeadLetterQuery, JobQuery, SnapshotKind, Store};
 
 /// Pages are small so that every read goes on at least once.
 const PAGE: usize = 3;
@@ -30,6 +31,9 @@ pub(super) async fn snapshot(store: &dyn Store, jobs: &[JobId], sessions: &[Sess
     let outbox = store.outbox(1_000).await?;
     add(&mut parts, "outbox", outbox.into_iter().map(|row| (row.job_id, row.entry)).collect::<Vec<_>>());
     add(&mut parts, "totals", store.totals().await?);
+    duties(store, &mut parts).await?;
+    policies(store, &mut parts).await?;
+    trail(store, &mut parts).await?;
     Ok(parts)
 }
 
@@ -105,5 +109,58 @@ async fn lists(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
     add(parts, "letters", letters);
     let letters = DeadLetterQuery { limit: PAGE, tenant: Some("other".into()), ..DeadLetterQuery::default() };
     add(parts, "letters of other", all_letters(store, letters).await?);
+    Ok(())
+}
+
+async fn duties(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
+    for duty in Duty::ALL {
+        let (mut after, mut jobs) = (JobSeq::default(), Vec::new());
+        loop {
+            let page = store.owing(duty, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            jobs.extend(page);
+        }
+        add(parts, format!("owing {}", duty.as_str()), plain(jobs));
+    }
+    Ok(())
+}
+
+async fn policies(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
+    let kind = SnapshotKind::Policy;
+    add(parts, "policy in force", store.active(kind).await?);
+    let rows = store.snapshots(kind, 100).await?;
+    for row in &rows {
+        add(parts, format!("text of {}", row.id), store.snapshot(kind, &row.id).await?);
+    }
+    add(parts, "policies", rows);
+    add(parts, "latest policies", store.snapshots(kind, PAGE - 1).await?);
+    Ok(())
+}
+
+async fn trail(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
+    let (mut after, mut rows) = (0, Vec::new());
+    loop {
+        let page = store.audit(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        rows.extend(page);
+    }
+    add(parts, "audit", rows.iter().map(|row| (&row.entry, row.entry.detail.as_str())).collect::<Vec<_>>());
+    let mut before: Option<Block> = None;
+    loop {
+        let page = store.blocks(before.as_ref().map_or(0, |block| block.no), PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for block in page {
+            let its: Vec<AuditRow> =
+                rows.iter().filter(|row| (block.first..=block.last).contains(&row.id)).cloned().collect();
+            block.verify(before.as_ref(), &its)?;
+            add(parts, format!("block {}", block.no), (block.rows, block.sealed_at));
+            before = Some(block);
+        }
+    }
+    assert_eq!(store.head().await?, before, "the head is the last block");
     Ok(())
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lockgate_core::ids::{ActorId, AttemptToken, EdgeId, JobId, JobSeq, SessionId, TenantId};
-use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, Transition, submit};
+use lockgate_core::ids::{AttemptToken, EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::job::{Answer, Ballot, Dispatch, Env, Input, Job, Outcome, Report, Scanned, Transition, submit};
 use lockgate_core::limits::Limits;
+use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
-use lockgate_core::verdict::{Decision, Judgement, Verdict};
+use lockgate_core::verdict::{ApprovalTerms, BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
 
 use crate::clock::Clock;
@@ -101,9 +102,14 @@ impl StoreHarness {
 
     /// Attaches a session and brings the job to an end through it.
     pub(super) async fn run(&self, job: &Job, outcome: Outcome) -> Found<Job> {
+        self.run_checked(job, outcome, OutputStep::Pass).await
+    }
+
+    /// The same, with what the check of the result's metadata said.
+    pub(super) async fn run_checked(&self, job: &Job, outcome: Outcome, output: OutputStep) -> Found<Job> {
         let epoch = self.attach("runner").await?;
         let held = self.dispatch(job, "runner", epoch).await?;
-        self.step(&held, report(&held, outcome)).await
+        self.step(&held, checked(&held, outcome, output)).await
     }
 }
 
@@ -124,8 +130,40 @@ pub(super) fn profile(worker: &str) -> WorkerProfile {
 }
 
 fn decided(decision: Decision) -> Judgement {
-    let verdict = Verdict::plain(decision, "r1", "because", "test".into());
-    Judgement::Decided(Arc::new(verdict))
+    under(BUILTIN_ALLOW, decision)
+}
+
+/// A decision by the policy with this id.
+pub(super) fn under(policy: &str, decision: Decision) -> Judgement {
+    Judgement::Decided(Arc::new(Verdict::plain(decision, "r1", "because", policy.into())))
+}
+
+/// A rule that wants people to agree.
+pub(super) fn ask(terms: ApprovalTerms) -> Judgement {
+    let verdict = Verdict::plain(Decision::RequireApproval, "r2", "ask first", BUILTIN_ALLOW.into());
+    Judgement::Decided(Arc::new(Verdict { rule_hash: "h2".into(), approval: Some(terms), ..verdict }))
+}
+
+pub(super) fn vote(job: &Job, actor: &str, answer: Answer) -> Input {
+    let rule_hash = job.life.approval.as_ref().map_or_else(|| "none".into(), |asked| asked.rule_hash.clone());
+    Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: job.hash, rule_hash })
+}
+
+/// What the scan of `result` said about the job's latest result.
+pub(super) fn scanned(job: &Job, decision: OutputDecision, result: Json) -> Input {
+    let attempt = job.life.output.as_ref().map_or(0, |check| check.attempt);
+    Input::Scanned(Scanned { attempt, verdict: Arc::new(verdict_on_output(decision)), result })
+}
+
+pub(super) fn verdict_on_output(decision: OutputDecision) -> OutputVerdict {
+    OutputVerdict {
+        decision,
+        rule: "o1".into(),
+        reason: "a key".into(),
+        snapshot: BUILTIN_ALLOW.into(),
+        findings: Vec::new(),
+        redacted: (decision == OutputDecision::Redact).then(|| Json::trusted(r#"{"ok":"[redacted]"}"#)),
+    }
 }
 
 pub(super) fn allow() -> Judgement {
@@ -141,7 +179,12 @@ pub(super) fn dispatch_to(session: &str, epoch: u64) -> Input {
 }
 
 pub(super) fn report(job: &Job, outcome: Outcome) -> Input {
-    Input::Reported(Report { token: job.life.attempt.token.clone(), started_at: None, outcome })
+    checked(job, outcome, OutputStep::Pass)
+}
+
+/// A report with what the check of the metadata said about it.
+pub(super) fn checked(job: &Job, outcome: Outcome, output: OutputStep) -> Input {
+    Input::Reported(Report { token: job.life.attempt.token.clone(), started_at: None, outcome, output })
 }
 
 pub(super) fn success() -> Outcome {
@@ -154,6 +197,10 @@ pub(super) fn fatal() -> Outcome {
 
 pub(super) fn cancel() -> Input {
     Input::Cancel { actor: "ann".into(), note: None }
+}
+
+pub(super) fn release() -> Input {
+    Input::Release { actor: "bob".into(), note: None }
 }
 
 pub(super) fn replay() -> Input {

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Evidence, JobState, Transition};
 use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::BUILTIN_ALLOW;
 
 use super::data::{Data, Key, Row, Session};
+use crate::store::SnapshotKind;
 use crate::store::{Change, ChangeError, KEY_LIFE, OutboxEntry, OutboxRow, Taken};
 
 /// What is known of the call that is being committed.
@@ -39,11 +41,17 @@ impl Data {
         }
         let id = transition.job.request.job_id.clone();
         let letter = transition.dead_letter.take();
+        let dead = transition.job.state().is_dead();
+        let audit = transition.audit();
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
-        self.letters.retain(|_, (of, _)| *of != seq);
+        // J-4: a job that stays dead keeps its letter.
+        if letter.is_some() || !dead {
+            self.letters.retain(|_, (of, _)| *of != seq);
+        }
         if let Some(letter) = letter {
             self.keep_letter(seq, letter);
         }
+        self.keep_audit(audit);
         for entry in outbox {
             self.keep_outbox(id.clone(), entry);
         }
@@ -53,10 +61,15 @@ impl Data {
     fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
         let with_epoch = |session: &SessionId, epoch: u64| self.sessions.get(session).filter(|row| row.epoch == epoch);
         let closed = |row: &Session| row.closed_at.is_some();
+        let attached = |session, epoch| with_epoch(session, epoch).is_some_and(|row| !closed(row));
         match evidence {
             Evidence::Version => true,
             Evidence::Reached(at) => *at <= now,
-            Evidence::Attached { session, epoch } => with_epoch(session, *epoch).is_some_and(|row| !closed(row)),
+            Evidence::Attached { session, epoch } => attached(session, *epoch),
+            Evidence::Allowed { session, epoch, policy } => {
+                let in_force = self.active(SnapshotKind::Policy).map_or(BUILTIN_ALLOW, |active| &*active.id);
+                attached(session, *epoch) && **policy == *in_force
+            }
             Evidence::Closed { session, epoch } => with_epoch(session, *epoch).is_some_and(closed),
         }
     }
@@ -92,14 +105,14 @@ impl Data {
         }
         let row = self.jobs.get_mut(&seq).filter(|row| row.job.version + 1 == transition.job.version);
         let row = row.ok_or(ChangeError::Conflict)?;
+        // S-8: a new life has no result of the one before.
+        let before = row.result.take().filter(|_| row.job.life.no == transition.job.life.no);
         row.job.version = transition.job.version;
         row.job.life = transition.job.life;
         row.events.extend(transition.events);
         row.delayed = row.job.state() == JobState::Scheduled && row.job.life.due_at > call.now;
-        if row.job.state().is_terminal() {
-            row.result = transition.result.or_else(|| row.result.take());
-        } else {
-            row.result = None;
+        if row.job.state().is_terminal() || row.job.in_output_check() {
+            row.result = transition.result.or(before);
         }
         Ok(seq)
     }

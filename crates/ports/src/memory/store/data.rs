@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use lockgate_core::audit::{AuditRow, Block};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId, TenantId};
 use lockgate_core::job::{DeadLetter, Job, JobEvent};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
-use crate::store::{LogLine, OutboxRow};
+use crate::store::{Active, LogLine, OutboxRow, SnapshotKind};
 
 #[derive(Default)]
 pub(super) struct Data {
@@ -26,6 +27,10 @@ pub(super) struct Data {
     pub(super) edges: BTreeMap<EdgeId, Edge>,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     pub(super) leases: BTreeMap<String, Lease>,
+    /// Every activation of a kind, oldest first.
+    pub(super) activations: BTreeMap<SnapshotKind, Vec<Active>>,
+    pub(super) audit: Vec<AuditRow>,
+    pub(super) blocks: Vec<Block>,
 }
 
 pub(super) struct Row {
@@ -73,7 +78,6 @@ impl Data {
 
 impl Row {
     pub(super) fn held_by(&self, session: &SessionId) -> bool {
-        let life = &self.job.life;
-        life.state.is_held() && life.attempt.binding.as_ref().is_some_and(|binding| binding.session == *session)
+        self.job.holder().is_some_and(|binding| binding.session == *session)
     }
 }

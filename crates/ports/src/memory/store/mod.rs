@@ -8,14 +8,16 @@ mod commit;
 mod data;
 mod reads;
 mod sessions;
+mod trail;
 mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
-use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
@@ -23,8 +25,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine, OutboxRow,
-    SessionRow, Sessions, StoreError, Totals, Upkeep,
+    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
+    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
+    Upkeep,
 };
 use data::Data;
 
@@ -103,6 +106,10 @@ impl Jobs for MemoryStore {
         Ok(data.expired(now, limit))
     }
 
+    async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
+        Ok(self.open().0.owing(duty, after, limit))
+    }
+
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
         Ok(self.open().0.held(session))
     }
@@ -162,6 +169,52 @@ impl Leases for MemoryStore {
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         self.open().0.release(name, holder);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Snapshots for MemoryStore {
+    async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.activate(change, now))
+    }
+
+    async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
+        Ok(self.open().0.active(kind).cloned())
+    }
+
+    async fn snapshots(&self, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StoreError> {
+        Ok(self.open().0.snapshots(kind, limit))
+    }
+
+    async fn snapshot(&self, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StoreError> {
+        Ok(self.open().0.snapshot(kind, id))
+    }
+}
+
+#[async_trait]
+impl Trail for MemoryStore {
+    async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        let (data, _) = self.open();
+        Ok(data.audit.iter().filter(|row| row.id > after).take(limit).cloned().collect())
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.open().0.keep_audit(entries);
+        Ok(())
+    }
+
+    async fn blocks(&self, after: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
+        let (data, _) = self.open();
+        Ok(data.blocks.iter().filter(|block| block.no > after).take(limit).cloned().collect())
+    }
+
+    async fn head(&self) -> Result<Option<Block>, StoreError> {
+        Ok(self.open().0.blocks.last().cloned())
+    }
+
+    async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
+        Ok(self.open().0.seal(block))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Reads: filters over all rows, sorted. Slow and plain on purpose.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-use lockgate_core::ids::{JobId, SessionId};
-use lockgate_core::job::{DeadLetter, Job, JobState};
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{DeadLetter, Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
@@ -65,6 +66,11 @@ impl Data {
         jobs.sort_by_key(|job| (job.deadline(), job.seq));
         jobs.truncate(limit);
         jobs
+    }
+
+    pub(super) fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Vec<Job> {
+        let later = self.jobs.range((Excluded(after), Unbounded));
+        later.filter(|(_, row)| row.job.owes(duty)).take(limit).map(|(_, row)| row.job.clone()).collect()
     }
 
     pub(super) fn held(&self, session: &SessionId) -> Vec<Job> {

@@ -3,21 +3,28 @@
 //! The test draws words; each word is one operation, decoded here. Dropping a word leaves a valid sequence, so a
 //! failing one shrinks well.
 
+mod draw;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::audit::{Action, AuditEntry, Block};
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
-use lockgate_core::job::{Dispatch, Evidence, Input, Job, Outcome, Reason, Report, Transition};
+use lockgate_core::job::{Job, Transition};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::Json;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::verdict::BUILTIN_ALLOW;
 
 use super::snapshot::snapshot;
-use super::stage::{Found, Proof, StoreHarness, allow, cancel, deny, new_job, profile, replay};
+use super::snapshots::activation;
+use super::stage::{Found, Proof, StoreHarness, new_job, profile};
 use crate::clock::Clock;
 use crate::memory::MemoryStore;
-use crate::store::{Change, Jobs, KEY_LIFE, Leases, LogLine, OutboxEntry, Sessions, Store, Upkeep};
+use crate::store::{
+    Change, Jobs, KEY_LIFE, Leases, LogLine, OutboxEntry, Sessions, SnapshotKind, Snapshots, Store, Trail, Upkeep,
+};
+use draw::{Dice, Scene};
 
 /// Panics when the adapter and the memory Store answer differently.
 pub fn agrees_with_memory(harness: StoreHarness, words: &[u64]) {
@@ -28,30 +35,15 @@ pub fn agrees_with_memory(harness: StoreHarness, words: &[u64]) {
 
 async fn compare(harness: StoreHarness, words: &[u64]) -> Proof {
     let model = MemoryStore::new(Arc::clone(&harness.clock) as Arc<dyn Clock>);
-    let mut pair = Pair { harness, model, staged: Vec::new(), ahead: BTreeMap::new(), epochs: BTreeMap::new() };
+    let scene = Scene { epochs: BTreeMap::new(), policy: BUILTIN_ALLOW.into() };
+    let mut pair = Pair { harness, model, staged: Vec::new(), ahead: BTreeMap::new(), scene };
+    for n in 0..SESSIONS {
+        pair.attach(format!("session-{n}").into(), "edge-0".into(), "worker-0").await?;
+    }
     for word in words {
         pair.play(Dice(*word)).await?;
     }
     pair.flush().await
-}
-
-/// Draws small numbers from one word.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        let rolled = self.0 % sides;
-        self.0 /= sides;
-        rolled
-    }
-
-    fn once_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
-    }
-
-    fn name(&mut self, prefix: &str, sides: u64) -> String {
-        format!("{prefix}-{}", self.roll(sides))
-    }
 }
 
 struct Pair {
@@ -61,15 +53,15 @@ struct Pair {
     staged: Vec<Change>,
     /// Jobs as they will be when what is staged is committed.
     ahead: BTreeMap<JobId, Job>,
-    epochs: BTreeMap<SessionId, u64>,
+    scene: Scene,
 }
 
-const JOBS: u64 = 12;
+const JOBS: u64 = 5;
 const SESSIONS: u64 = 3;
 
 impl Pair {
     async fn play(&mut self, mut dice: Dice) -> Proof {
-        match dice.roll(24) {
+        match dice.roll(28) {
             0..=4 => self.submit(&mut dice)?,
             5..=14 => self.decide(&mut dice).await?,
             15 | 16 => self.session(&mut dice).await?,
@@ -78,6 +70,8 @@ impl Pair {
             19 => self.log(&mut dice).await?,
             20 => self.upkeep(&mut dice).await?,
             21 => self.lead(&mut dice).await?,
+            22 => self.activate(&mut dice).await?,
+            23 => self.audit(&mut dice).await?,
             _ => self.flush().await?,
         }
         if self.staged.len() > 6 { self.flush().await } else { Ok(()) }
@@ -96,7 +90,7 @@ impl Pair {
         }
         let size = [0, 10, 1_020, 1_030, 9_000][usize::try_from(dice.roll(5))?];
         new.payload = Some(Json::trusted(format!("\"{}\"", "p".repeat(size))));
-        let judgement = judgement(dice);
+        let judgement = self.scene.judgement(dice);
         let transition = self.harness.birth(tenant, new, judgement)?;
         self.stage(transition, dice);
         Ok(())
@@ -108,38 +102,12 @@ impl Pair {
         // One in four decides on what is stored although more is staged: it must conflict.
         let ahead = self.ahead.get(&id).filter(|_| !dice.once_in(4)).cloned();
         let Some(job) = ahead.or(stored) else { return Ok(()) };
-        let input = self.input(&job, dice);
-        let transition = job.next(input, &self.harness.env(judgement(dice)));
+        let input = self.scene.input(&job, self.harness.clock.now(), dice);
+        let transition = job.next(input, &self.harness.env(self.scene.judgement(dice)));
         if let Ok(transition) = transition {
             self.stage(transition, dice);
         }
         Ok(())
-    }
-
-    fn input(&self, job: &Job, dice: &mut Dice) -> Input {
-        let token = job.life.attempt.token.clone();
-        let session = SessionId::from(dice.name("session", SESSIONS));
-        let epoch = self.epochs.get(&session).copied().unwrap_or(1) + dice.roll(8) / 7;
-        match dice.roll(14) {
-            0..=4 => Input::Dispatch(Dispatch { session, epoch, worker: "worker".into(), assignment: dice.roll(100) }),
-            5 => Input::Started { token, at: self.harness.clock.now() },
-            6..=8 => {
-                let lost = job.life.lost.as_ref().map(|lost| lost.token.clone());
-                let started_at = dice.once_in(2).then(|| self.harness.clock.now());
-                let token = lost.filter(|_| dice.once_in(2)).unwrap_or(token);
-                Input::Reported(Report { token, started_at, outcome: outcome(dice) })
-            }
-            9 => {
-                let held_by = job.life.attempt.binding.as_ref().map_or(session, |binding| binding.session.clone());
-                let epoch = self.epochs.get(&held_by).copied().unwrap_or(1);
-                let evidence = Evidence::Closed { session: held_by, epoch };
-                Input::Lost { token, reason: Reason::AgentLost, evidence }
-            }
-            10 => Input::Woken,
-            11 => Input::Judged,
-            12 => cancel(),
-            _ => replay(),
-        }
     }
 
     fn stage(&mut self, transition: Transition, dice: &mut Dice) {
@@ -172,15 +140,19 @@ impl Pair {
         let session = SessionId::from(dice.name("session", SESSIONS));
         let edge = EdgeId::from(dice.name("edge", 2));
         if dice.once_in(3) {
-            let epoch = self.epochs.get(&session).copied().unwrap_or(1) + dice.roll(4) / 3;
+            let epoch = self.scene.epoch(&session) + dice.roll(4) / 3;
             let expected = self.model.close_session(&session, epoch).await?;
             assert_eq!(self.harness.store.close_session(&session, epoch).await?, expected, "close_session");
             return Ok(());
         }
-        let worker = profile(&dice.name("worker", 2));
+        self.attach(session, edge, &dice.name("worker", 2)).await
+    }
+
+    async fn attach(&mut self, session: SessionId, edge: EdgeId, worker: &str) -> Proof {
+        let worker = profile(worker);
         let epoch = self.model.attach(&session, &edge, &worker).await?;
         assert_eq!(self.harness.store.attach(&session, &edge, &worker).await?, epoch, "attach");
-        self.epochs.insert(session, epoch);
+        self.scene.epochs.insert(session, epoch);
         Ok(())
     }
 
@@ -205,6 +177,38 @@ impl Pair {
         let (keep, limit) = (Duration::from_millis(dice.roll(20_000)), usize::try_from(dice.roll(4))?);
         let expected = self.model.prune(keep, limit).await?;
         assert_eq!(self.harness.store.prune(keep, limit).await?, expected, "prune");
+        Ok(())
+    }
+
+    async fn activate(&mut self, dice: &mut Dice) -> Proof {
+        let in_force = self.model.active(SnapshotKind::Policy).await?.map_or(0, |active| active.version);
+        let change = activation(&self.harness, &dice.name("policy", 3), in_force + dice.roll(4) / 3);
+        let expected = self.model.activate(change.clone()).await?;
+        assert_eq!(self.harness.store.activate(change.clone()).await?, expected, "activate");
+        if expected.is_ok() {
+            self.scene.policy = change.id;
+        }
+        Ok(())
+    }
+
+    /// Rows of their own, or a block over what has none.
+    async fn audit(&mut self, dice: &mut Dice) -> Proof {
+        if dice.once_in(3) {
+            let entry = AuditEntry {
+                at: self.harness.clock.now(),
+                tenant: "acme".into(),
+                actor: "ann".into(),
+                action: Action::OutputUnchecked,
+                subject: dice.name("subject", 9).into(),
+                detail: Json::null(),
+            };
+            let entries = vec![entry; usize::try_from(dice.roll(3))?];
+            self.model.append_audit(entries.clone()).await?;
+            return Ok(self.harness.store.append_audit(entries).await?);
+        }
+        let (rows_max, forged) = (1 + usize::try_from(dice.roll(4))?, dice.once_in(4));
+        let expected = seal(&self.model, rows_max, forged, &self.harness).await?;
+        assert_eq!(seal(&*self.harness.store, rows_max, forged, &self.harness).await?, expected, "seal");
         Ok(())
     }
 
@@ -235,21 +239,13 @@ async fn acknowledge(store: &dyn Store, count: usize) -> Found<()> {
     Ok(store.outbox_done(&ids).await?)
 }
 
-fn judgement(dice: &mut Dice) -> Judgement {
-    match dice.roll(10) {
-        0 => Judgement::Unavailable,
-        1 => deny(),
-        _ => allow(),
+/// Each Store numbers its rows as it likes, so each gets a block over its own.
+async fn seal(store: &dyn Store, rows_max: usize, forged: bool, harness: &StoreHarness) -> Found<Option<bool>> {
+    let head = store.head().await?;
+    let rows = store.audit(head.as_ref().map_or(0, |head| head.last), rows_max).await?;
+    let Some(mut block) = Block::over(head.as_ref(), &rows, harness.clock.now()) else { return Ok(None) };
+    if forged {
+        block.previous.0[0] ^= 1;
     }
-}
-
-fn outcome(dice: &mut Dice) -> Outcome {
-    match dice.roll(7) {
-        0 | 1 => Outcome::Succeeded { result: Json::trusted("[1]") },
-        2 => Outcome::FailedRetryable { error: "again".into(), retry_after: None },
-        3 => Outcome::FailedFatal { error: "broken".into() },
-        4 => Outcome::Snooze { delay: Duration::from_millis(dice.roll(100)) },
-        5 => Outcome::TimedOut,
-        _ => Outcome::Interrupted,
-    }
+    Ok(Some(store.seal(&block).await?))
 }

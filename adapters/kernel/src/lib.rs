@@ -1,0 +1,8 @@
+//! The Kernel port over gRPC: a safety kernel in another process, behind circuit breakers.
+
+mod address;
+mod guard;
+mod remote;
+
+pub use address::{Address, AddressError, Tls};
+pub use remote::{Options, RemoteKernel};

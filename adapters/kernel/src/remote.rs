@@ -1,0 +1,161 @@
+//! Verdicts asked of another process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::breaker::BreakerSettings;
+use lockgate_core::output::{OutputStep, OutputVerdict};
+use lockgate_core::policy::{Explanation, Policy, Subject, Velocity, VelocityWindow};
+use lockgate_core::request::JobRequest;
+use lockgate_core::verdict::{Judgement, Verdict};
+use lockgate_ports::{BreakerView, Clock, Kernel, OutputContent, OutputMeta};
+use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
+use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
+use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
+use parking_lot::RwLock;
+use tonic::transport::Channel;
+
+use crate::address::{Address, AddressError};
+use crate::guard::Guard;
+
+/// No verdict carries this name, so nothing is dispatched until the kernel has said what is in force.
+const UNKNOWN: &str = "remote:unknown";
+/// Largest answer taken.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub breaker: BreakerSettings,
+    /// For verdicts.
+    pub answer_within: Duration,
+    /// For the content of results.
+    pub scan_within: Duration,
+    /// Whether results are checked.
+    pub outputs: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            breaker: BreakerSettings::default(),
+            answer_within: Duration::from_secs(2),
+            scan_within: Duration::from_secs(30),
+            outputs: false,
+        }
+    }
+}
+
+pub struct RemoteKernel {
+    kernel: SafetyKernelClient<Channel>,
+    results: OutputPolicyClient<Channel>,
+    input: Guard,
+    output: Guard,
+    snapshot: RwLock<Arc<str>>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+}
+
+impl RemoteKernel {
+    /// Connects when it is first asked; a kernel that is away is a matter for the breaker, not for the start.
+    pub fn new(address: &Address, clock: Arc<dyn Clock>, options: Options) -> Result<Self, AddressError> {
+        let channel = address.endpoint()?.connect_lazy();
+        Ok(Self {
+            kernel: SafetyKernelClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX),
+            results: OutputPolicyClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
+            input: Guard::new("input", clock.clone(), options.breaker),
+            output: Guard::new("output", clock.clone(), options.breaker),
+            snapshot: RwLock::new(UNKNOWN.into()),
+            clock,
+            options,
+        })
+    }
+
+    fn learn(&self, snapshot: &Arc<str>) {
+        if *self.snapshot.read() != *snapshot {
+            *self.snapshot.write() = snapshot.clone();
+        }
+    }
+}
+
+#[async_trait]
+impl Kernel for RemoteKernel {
+    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        let subjects = requests.iter().map(|request| subject_to_wire(request)).collect();
+        let mut kernel = self.kernel.clone();
+        let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
+        let answer = self.input.call(self.options.answer_within, asked).await;
+        // An answer that is not one per question answers none of them.
+        let Some(verdicts) = answer.map(|a| a.verdicts).filter(|verdicts| verdicts.len() == requests.len()) else {
+            return vec![Judgement::Unavailable; requests.len()];
+        };
+        let verdicts: Vec<Arc<Verdict>> = verdicts.into_iter().map(|wire| Arc::new(verdict_from_wire(wire))).collect();
+        if let Some(last) = verdicts.last() {
+            self.learn(&last.snapshot);
+        }
+        verdicts.into_iter().map(Judgement::Decided).collect()
+    }
+
+    async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
+        let mut kernel = self.kernel.clone();
+        let asked = kernel.explain(v1::ExplainRequest { subject: Some(subject_to_wire(request)) });
+        self.input.call(self.options.answer_within, asked).await.and_then(explanation_from_wire)
+    }
+
+    /// Windows are counted where the kernel is: here every window looks empty.
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+        policy.evaluate(&Subject::new(request, self.clock.now()), &Alone)
+    }
+
+    fn snapshot(&self) -> Arc<str> {
+        self.snapshot.read().clone()
+    }
+
+    fn ready(&self) -> bool {
+        self.input.lets_through()
+    }
+
+    fn breakers(&self) -> Vec<BreakerView> {
+        vec![self.input.view(), self.output.view()]
+    }
+
+    async fn decided_elsewhere(&self) -> Option<Arc<str>> {
+        let mut kernel = self.kernel.clone();
+        let asked = kernel.list_snapshots(v1::ListSnapshotsRequest {});
+        let answer = self.input.call(self.options.answer_within, asked).await;
+        if let Some(in_force) = answer.and_then(|answer| answer.snapshots.into_iter().next()) {
+            self.learn(&in_force.into());
+        }
+        Some(self.snapshot()).filter(|snapshot| **snapshot != *UNKNOWN)
+    }
+
+    fn adopt(&self, id: &Arc<str>, _text: &str) -> Result<(), Vec<String>> {
+        Err(vec![format!("{id} cannot be put in force here: the safety kernel at SAFETY_KERNEL_ADDR has its own policy")])
+    }
+
+    async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
+        let step = if self.options.outputs { OutputStep::Scan { hold: false } } else { OutputStep::Pass };
+        vec![step; outputs.len()]
+    }
+
+    async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
+        let mut results = self.results.clone();
+        let asked = results.check_output(v1::CheckOutputRequest {
+            subject: Some(subject_to_wire(&output.request)),
+            result_json: json_bytes(&output.result),
+        });
+        self.output.call(self.options.scan_within, asked).await.map(output_verdict_from_wire)
+    }
+
+    fn clean(&self, _request: &JobRequest, text: Arc<str>) -> Arc<str> {
+        text
+    }
+}
+
+struct Alone;
+
+impl Velocity for Alone {
+    fn count(&self, _window: &VelocityWindow<'_>) -> u64 {
+        1
+    }
+}

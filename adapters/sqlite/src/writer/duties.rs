@@ -1,0 +1,45 @@
+//! What a job owes, and the result that waits until it does not.
+
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::Duty;
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::sheet::Sheet;
+
+impl Ledger<'_> {
+    pub(super) fn keep_duties(&self, seq: JobSeq, duties: &[(Duty, bool)]) -> Result<(), Fault> {
+        for (duty, begins) in duties {
+            let sql = if *begins {
+                "INSERT INTO duties (kind, seq) VALUES (?1, ?2)"
+            } else {
+                "DELETE FROM duties WHERE kind = ?1 AND seq = ?2"
+            };
+            self.conn.prepare_cached(sql)?.execute(params![duty.as_str(), seq.0])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_duties(&self, seq: i64) -> Result<(), Fault> {
+        let mut delete = self.conn.prepare_cached("DELETE FROM duties WHERE kind = ?1 AND seq = ?2")?;
+        for duty in Duty::ALL {
+            delete.execute(params![duty.as_str(), seq])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn hold_result(&self, seq: i64, result: &str) -> Result<(), Fault> {
+        let mut insert = self.conn.prepare_cached("INSERT OR REPLACE INTO held_results (seq, body) VALUES (?1, ?2)")?;
+        insert.execute(params![seq, result])?;
+        Ok(())
+    }
+
+    /// The held result of a job that ends. A result is held only while its scan is owed, so other ends need not look.
+    pub(super) fn take_held_result(&self, seq: i64, sheet: &Sheet) -> Result<Option<String>, Fault> {
+        if !sheet.duties.contains(&(Duty::Scan, false)) {
+            return Ok(None);
+        }
+        self.text("DELETE FROM held_results WHERE seq = ?1 RETURNING body", [seq])
+    }
+}

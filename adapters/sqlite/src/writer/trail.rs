@@ -1,0 +1,75 @@
+//! Configuration in force, and the audit trail.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::{AuditEntry, Block};
+use lockgate_core::verdict::BUILTIN_ALLOW;
+use lockgate_ports::{Activation, Outdated, SnapshotKind};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::row::stored;
+
+/// The id of the policy in force. The writing thread knows it, so that a dispatch need not ask.
+pub(super) fn policy_in_force(conn: &Connection) -> rusqlite::Result<Arc<str>> {
+    let sql = "SELECT id FROM activations WHERE kind = ?1 ORDER BY version DESC LIMIT 1";
+    let found: Option<String> = conn.query_row(sql, [SnapshotKind::Policy.as_str()], |row| row.get(0)).optional()?;
+    Ok(found.map_or_else(|| BUILTIN_ALLOW.into(), Arc::from))
+}
+
+impl Ledger<'_> {
+    pub(crate) fn activate(&mut self, change: &Activation) -> Result<Result<u64, Outdated>, Fault> {
+        let kind = change.kind.as_str();
+        let latest = "SELECT version FROM activations WHERE kind = ?1 ORDER BY version DESC LIMIT 1";
+        let in_force = self.number(latest, [kind])?.unwrap_or(0);
+        if in_force.unsigned_abs() != change.expected {
+            return Ok(Err(Outdated { in_force: in_force.unsigned_abs() }));
+        }
+        let keep = "INSERT INTO snapshots (kind, id, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        self.conn.prepare_cached(keep)?.execute(params![kind, &*change.id, &*change.text])?;
+        let version = in_force + 1;
+        let sql = "INSERT INTO activations (kind, version, id, actor, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let row = params![kind, version, &*change.id, change.actor.as_str(), self.now.as_millis()];
+        self.conn.prepare_cached(sql)?.execute(row)?;
+        match change.kind {
+            SnapshotKind::Policy => *self.policy = Arc::clone(&change.id),
+        }
+        self.keep_audit(std::slice::from_ref(&change.audit))?;
+        Ok(Ok(version.unsigned_abs()))
+    }
+
+    pub(crate) fn keep_audit(&self, entries: &[AuditEntry]) -> Result<(), Fault> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO audit (at, tenant, actor, action, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let mut insert = self.conn.prepare_cached(sql)?;
+        for entry in entries {
+            insert.execute(params![
+                entry.at.as_millis(),
+                entry.tenant.as_str(),
+                entry.actor.as_str(),
+                entry.action.as_str(),
+                &*entry.subject,
+                entry.detail.as_str(),
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// The statement itself finds out whether the block continues the head.
+    pub(crate) fn seal(&mut self, block: &Block) -> Result<bool, Fault> {
+        let mut insert = self.conn.prepare_cached(include_str!("../../queries/seal_block.sql"))?;
+        let added = insert.execute(params![
+            stored(block.no),
+            block.first,
+            block.last,
+            stored(block.rows),
+            block.previous.0,
+            block.seal.0,
+            block.sealed_at.as_millis(),
+        ])?;
+        Ok(added == 1)
+    }
+}

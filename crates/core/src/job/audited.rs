@@ -1,0 +1,63 @@
+//! Which facts about a job belong in the audit trail: what policy refused or asked, and what people decided.
+
+use serde::Serialize;
+
+use super::{EventKind, JobEvent, Transition};
+use crate::audit::{Action, AuditEntry};
+use crate::ids::ActorId;
+use crate::request::Json;
+
+/// The platform's own acts carry this name.
+const PLATFORM: &str = "lockgate";
+
+impl Transition {
+    /// G-5: read off the events, so that nothing can be decided and not be audited.
+    pub fn audit(&self) -> Vec<AuditEntry> {
+        self.events.iter().filter_map(|event| self.entry(event)).collect()
+    }
+
+    fn entry(&self, event: &JobEvent) -> Option<AuditEntry> {
+        let action = match event.kind {
+            EventKind::Denied => Action::JobDenied,
+            EventKind::ApprovalRequired => Action::ApprovalAsked,
+            EventKind::Approved => Action::Approved,
+            EventKind::Replayed => Action::JobReplayed,
+            EventKind::OutputRedacted => Action::OutputRedacted,
+            EventKind::OutputQuarantined => Action::OutputQuarantined,
+            EventKind::OutputUnchecked => Action::OutputUnchecked,
+            EventKind::SafetyBypassed => Action::SafetyBypassed,
+            EventKind::BypassRefused => Action::BypassRefused,
+            EventKind::ActionRefused => Action::ActionRefused,
+            EventKind::Released => Action::OutputReleased,
+            EventKind::Cancelled if event.actor.is_some() => Action::JobCancelled,
+            _ => return None,
+        };
+        let request = &self.job.request;
+        Some(AuditEntry {
+            at: event.at,
+            tenant: request.tenant.clone(),
+            actor: event.actor.clone().unwrap_or_else(|| ActorId::from(PLATFORM)),
+            action,
+            subject: request.job_id.as_str().into(),
+            detail: detail(self, event),
+        })
+    }
+}
+
+fn detail(transition: &Transition, event: &JobEvent) -> Json {
+    #[derive(Serialize)]
+    struct Detail<'a> {
+        request_hash: String,
+        topic: &'a str,
+        submitter: &'a str,
+        event: &'a JobEvent,
+    }
+    let request = &transition.job.request;
+    let detail = Detail {
+        request_hash: transition.job.hash.to_string(),
+        topic: request.topic.as_str(),
+        submitter: request.actor.as_str(),
+        event,
+    };
+    Json::trusted(serde_json::to_string(&detail).unwrap_or_else(|_| "null".to_owned()))
+}

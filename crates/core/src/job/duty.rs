@@ -1,0 +1,46 @@
+//! Work that a job's state says is still to be done by somebody else than a worker.
+
+use super::{Job, JobState, Transition};
+
+/// G-3: kept as an index by the Store, so that whoever does the work finds it without a scan and after any crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Duty {
+    /// A person must agree or refuse.
+    Approve,
+    /// The content of the result must be scanned.
+    Scan,
+    /// It was let through unjudged; the kernel must say what it thinks.
+    Rejudge,
+}
+
+impl Duty {
+    pub const ALL: [Self; 3] = [Self::Approve, Self::Scan, Self::Rejudge];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Scan => "scan",
+            Self::Rejudge => "rejudge",
+        }
+    }
+}
+
+impl Job {
+    pub fn owes(&self, duty: Duty) -> bool {
+        match duty {
+            Duty::Approve => self.life.state == JobState::ApprovalRequired,
+            Duty::Scan => self.needs_scan(),
+            Duty::Rejudge => self.needs_rejudging(),
+        }
+    }
+}
+
+impl Transition {
+    /// Duties that begin (true) or end (false) with this commit.
+    pub fn duties(&self) -> impl Iterator<Item = (Duty, bool)> {
+        Duty::ALL.into_iter().filter_map(|duty| {
+            let (before, after) = (self.owed.contains(&duty), self.job.owes(duty));
+            (before != after).then_some((duty, after))
+        })
+    }
+}

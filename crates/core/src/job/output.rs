@@ -1,0 +1,173 @@
+//! A result passes policy before, or soon after, it is released.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Env, EventKind, Failure, Illegal, Job, JobState, Reason, Transition, clipped};
+use crate::ids::ActorId;
+use crate::output::{OutputDecision, OutputStep, OutputVerdict};
+use crate::request::Json;
+use crate::time::Timestamp;
+
+/// How far the check of the latest result has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputCheck {
+    /// The attempt whose result it is.
+    pub attempt: u32,
+    pub stage: OutputStage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Arc<OutputVerdict>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_by: Option<ActorId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStage {
+    /// The content will be scanned; the result is out already.
+    Scanning,
+    /// The content will be scanned; the result waits for it.
+    Held,
+    /// Let out unscanned; to be scanned when that is possible again.
+    Unchecked,
+    Checked,
+}
+
+/// What the scan of the content said about one attempt's result.
+#[derive(Clone, Debug)]
+pub struct Scanned {
+    pub attempt: u32,
+    pub verdict: Arc<OutputVerdict>,
+    /// The result that was scanned.
+    pub result: Json,
+}
+
+impl Job {
+    fn output_stage(&self) -> Option<OutputStage> {
+        self.life.output.as_ref().map(|check| check.stage)
+    }
+
+    /// The work is done and its result waits for the scan: no worker holds it, no timer ends it.
+    pub fn in_output_check(&self) -> bool {
+        self.life.state == JobState::Running && self.output_stage() == Some(OutputStage::Held)
+    }
+
+    pub fn needs_scan(&self) -> bool {
+        let waits = matches!(self.output_stage(), Some(OutputStage::Scanning | OutputStage::Held | OutputStage::Unchecked));
+        waits && (self.life.state == JobState::Succeeded || self.in_output_check())
+    }
+
+    /// G-4: whether the stored result may be shown.
+    pub fn result_is_out(&self) -> bool {
+        self.life.state != JobState::OutputQuarantined && !self.in_output_check()
+    }
+
+    pub(super) fn scanned(&self, scanned: Scanned, env: &Env<'_>) -> Result<Transition, Illegal> {
+        let Some(check) = self.life.output.as_ref().filter(|check| self.needs_scan() && check.attempt == scanned.attempt)
+        else {
+            return Err(Illegal::State { input: "scan", state: self.life.state });
+        };
+        let released = check.stage != OutputStage::Held;
+        let transition = Transition::from(self);
+        Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now))
+    }
+
+    pub(super) fn released(&self, actor: ActorId, note: Option<&str>, env: &Env<'_>) -> Result<Transition, Illegal> {
+        if self.life.state != JobState::OutputQuarantined {
+            return Err(Illegal::State { input: "release", state: self.life.state });
+        }
+        let mut transition = Transition::from(self);
+        if let Some(check) = &mut transition.job.life.output {
+            check.released_by = Some(actor.clone());
+        }
+        transition.event(EventKind::Released, env.now, |event| {
+            event.actor = Some(actor);
+            event.message = note.map(clipped);
+        });
+        transition.job.life.last_error = None;
+        Ok(transition.end(JobState::Succeeded, None, env.now))
+    }
+}
+
+impl Transition {
+    /// The work succeeded; what becomes of its result.
+    pub(super) fn succeed(mut self, result: Json, step: OutputStep, env: &Env<'_>) -> Self {
+        let attempt = self.job.life.attempt.no;
+        let check = |stage| Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
+        match step {
+            OutputStep::Pass => self.job.life.output = None,
+            OutputStep::Scan { hold: false } => self.job.life.output = check(OutputStage::Scanning),
+            OutputStep::Scan { hold: true } => {
+                self.settle();
+                self.job.life.output = check(OutputStage::Held);
+                self.job.life.state = JobState::Running;
+                self.job.life.lost = None;
+                self.event(EventKind::OutputHeld, env.now, |_| {});
+                self.result = Some(result);
+                return self;
+            }
+            OutputStep::Decided(verdict) => return self.output_decided(&verdict, result, false, env.now),
+            OutputStep::Unchecked { why } => {
+                self.job.life.output = check(OutputStage::Unchecked);
+                self.event(EventKind::OutputUnchecked, env.now, |event| event.message = Some(why));
+            }
+        }
+        self.event(EventKind::Succeeded, env.now, |_| {});
+        self.result = Some(result);
+        self.end(JobState::Succeeded, None, env.now)
+    }
+
+    /// `released`: the job has succeeded already, and only its result is in question.
+    fn output_decided(self, verdict: &Arc<OutputVerdict>, result: Json, released: bool, now: Timestamp) -> Self {
+        let attempt = self.job.life.output.as_ref().map_or(self.job.life.attempt.no, |check| check.attempt);
+        let mut next = self.come_out(verdict, result, released, now);
+        // Last: until here the stage says that no worker holds the attempt. The redacted copy became the result.
+        next.job.life.output = Some(OutputCheck {
+            attempt,
+            stage: OutputStage::Checked,
+            verdict: Some(Arc::new(OutputVerdict { redacted: None, ..(**verdict).clone() })),
+            released_by: None,
+        });
+        next
+    }
+
+    fn come_out(mut self, verdict: &OutputVerdict, result: Json, released: bool, now: Timestamp) -> Self {
+        let result = match (verdict.decision, &verdict.redacted) {
+            (OutputDecision::Allow, _) => result,
+            (OutputDecision::Redact, Some(redacted)) => {
+                self.output_event(EventKind::OutputRedacted, verdict, None, now);
+                redacted.clone()
+            }
+            _ => return self.quarantine(verdict, result, now),
+        };
+        self.result = Some(result);
+        if released {
+            return self;
+        }
+        self.event(EventKind::Succeeded, now, |_| {});
+        self.end(JobState::Succeeded, None, now)
+    }
+
+    fn quarantine(mut self, verdict: &OutputVerdict, result: Json, now: Timestamp) -> Self {
+        self.output_event(EventKind::OutputQuarantined, verdict, Some(Reason::OutputQuarantined), now);
+        self.result = Some(result);
+        let failure = Failure::new(Reason::OutputQuarantined, verdict.reason.clone());
+        self.end(JobState::OutputQuarantined, Some(failure), now)
+    }
+
+    fn output_event(&mut self, kind: EventKind, verdict: &OutputVerdict, reason: Option<Reason>, now: Timestamp) {
+        let findings = verdict.findings.len();
+        let message = match findings {
+            0 => verdict.reason.to_string(),
+            1 => format!("{} (1 finding)", verdict.reason),
+            _ => format!("{} ({findings} findings)", verdict.reason),
+        };
+        let rule = format!("{}#{}", verdict.snapshot, verdict.rule);
+        self.event(kind, now, |event| {
+            event.reason = reason;
+            event.message = Some(message.into());
+            event.rule = Some(rule.into());
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! Results and the policy they pass.
+
+use std::sync::Arc;
+
+use super::super::{Duty, OutputStage, Scanned};
+use super::*;
+use crate::audit::Action;
+use crate::output::{OutputDecision, OutputVerdict};
+
+fn verdict(decision: OutputDecision, redacted: Option<&str>) -> Arc<OutputVerdict> {
+    Arc::new(OutputVerdict {
+        decision,
+        rule: "out".into(),
+        reason: "a secret".into(),
+        snapshot: "snapshot-1".into(),
+        findings: Vec::new(),
+        redacted: redacted.map(|text| Json::parse(text).unwrap()),
+    })
+}
+
+fn done(story: &mut Story, output: OutputStep) -> Transition {
+    let outcome = Outcome::Succeeded { result: Json::parse("\"raw\"").unwrap() };
+    story.apply(Input::Reported(Report { token: story.token(), started_at: None, outcome, output })).unwrap()
+}
+
+fn scan(story: &mut Story, verdict: Arc<OutputVerdict>) -> Transition {
+    let attempt = story.job.life.output.as_ref().unwrap().attempt;
+    story.apply(Input::Scanned(Scanned { attempt, verdict, result: Json::parse("\"raw\"").unwrap() })).unwrap()
+}
+
+#[test]
+fn a_result_to_be_scanned_is_out_and_owes_the_scan() {
+    let mut story = Story::running();
+    let ended = done(&mut story, OutputStep::Scan { hold: false });
+    assert_eq!(story.state(), JobState::Succeeded);
+    assert_eq!(ended.duties().collect::<Vec<_>>(), [(Duty::Scan, true)]);
+    let checked = scan(&mut story, verdict(OutputDecision::Allow, None));
+    assert_eq!((story.state(), checked.events.len()), (JobState::Succeeded, 0), "being clean is no news");
+    assert_eq!(checked.duties().collect::<Vec<_>>(), [(Duty::Scan, false)]);
+}
+
+#[test]
+fn a_held_result_frees_the_worker_and_waits_for_the_scan() {
+    let mut story = Story::running();
+    let held = done(&mut story, OutputStep::Scan { hold: true });
+    assert!(story.job.in_output_check() && !story.job.result_is_out());
+    assert!(held.effects.iter().any(|effect| matches!(effect, Effect::Settled { .. })));
+    assert_eq!(story.job.deadline(), None);
+    assert_eq!(story.decide(cancel()).unwrap_err(), Illegal::OutputCheck);
+    assert_eq!(story.decide(report(story.token(), Outcome::Interrupted)).unwrap_err(), Illegal::Superseded);
+    scan(&mut story, verdict(OutputDecision::Allow, None));
+    assert_eq!(story.state(), JobState::Succeeded);
+    assert!(story.job.result_is_out());
+}
+
+#[test]
+fn a_late_quarantine_takes_the_result_back_with_a_dead_letter() {
+    let mut story = Story::running();
+    done(&mut story, OutputStep::Scan { hold: false });
+    let ended_at = story.job.life.ended_at;
+    story.advance(1_000);
+    let taken = scan(&mut story, verdict(OutputDecision::Quarantine, None));
+    assert_eq!(story.state(), JobState::OutputQuarantined);
+    assert_eq!(story.job.life.ended_at, ended_at, "the work ended when it ended");
+    assert_eq!(taken.dead_letter.as_ref().unwrap().reason, Reason::OutputQuarantined);
+    assert_eq!(taken.audit()[0].action, Action::OutputQuarantined);
+    assert!(!story.job.result_is_out());
+}
+
+#[test]
+fn a_redacted_copy_replaces_the_result_and_without_one_it_is_quarantined() {
+    let mut story = Story::running();
+    done(&mut story, OutputStep::Scan { hold: true });
+    let redacted = scan(&mut story, verdict(OutputDecision::Redact, Some("\"[REDACTED]\"")));
+    assert_eq!((story.state(), redacted.result.unwrap().as_str()), (JobState::Succeeded, "\"[REDACTED]\""));
+    assert!(story.kinds().contains(&EventKind::OutputRedacted));
+    let mut story = Story::running();
+    done(&mut story, OutputStep::Decided(verdict(OutputDecision::Redact, None)));
+    assert_eq!(story.state(), JobState::OutputQuarantined);
+}
+
+#[test]
+fn a_person_releases_a_quarantined_result_once() {
+    let mut story = Story::running();
+    done(&mut story, OutputStep::Decided(verdict(OutputDecision::Deny, None)));
+    let release = || Input::Release { actor: "bob".into(), note: Some("a false alarm".into()) };
+    let released = story.apply(release()).unwrap();
+    assert_eq!(story.state(), JobState::Succeeded);
+    assert_eq!((released.audit()[0].action, released.audit()[0].actor.as_str()), (Action::OutputReleased, "bob"));
+    assert!(released.dead_letter.is_none() && story.job.result_is_out());
+    assert!(matches!(story.decide(release()).unwrap_err(), Illegal::State { .. }));
+}
+
+#[test]
+fn a_scan_of_another_attempt_or_a_second_scan_changes_nothing() {
+    let mut story = Story::running();
+    done(&mut story, OutputStep::Scan { hold: false });
+    let of = |attempt| {
+        Input::Scanned(Scanned { attempt, verdict: verdict(OutputDecision::Quarantine, None), result: Json::null() })
+    };
+    assert!(story.decide(of(9)).is_err());
+    scan(&mut story, verdict(OutputDecision::Allow, None));
+    assert!(story.decide(of(1)).is_err(), "late quarantine only while the scan is owed");
+}
+
+#[test]
+fn an_unchecked_result_says_so_and_still_owes_its_scan() {
+    let mut story = Story::running();
+    let ended = done(&mut story, OutputStep::Unchecked { why: "the scanner did not answer".into() });
+    assert_eq!(story.state(), JobState::Succeeded);
+    assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Unchecked);
+    assert_eq!(ended.audit()[0].action, Action::OutputUnchecked);
+    assert!(story.job.owes(Duty::Scan));
+}

@@ -1,0 +1,251 @@
+//! The `match:` of an input rule.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::error::Report;
+use super::glob::Glob;
+use super::keys;
+use super::patterns::{Content, Patterns};
+use super::read::{self, Fields};
+use super::subject::Subject;
+use super::velocity::{Limit, Velocity};
+use super::when::{Evaluation, Regexes, When};
+use super::yaml::Node;
+
+pub(super) type Names = BTreeSet<Box<str>>;
+
+/// All that are given must hold.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    pub(super) tenants: Option<Names>,
+    pub(super) topics: Option<Vec<Glob>>,
+    capabilities: Option<Names>,
+    actors: Option<Names>,
+    actor_types: Option<Names>,
+    risk_tags: Option<Names>,
+    requires: Option<Names>,
+    labels: Vec<(Box<str>, Box<str>)>,
+    /// Holds when a label of these names is there with a value that is not listed.
+    label_allowlist: Vec<(Box<str>, Names)>,
+    /// Holds when a label of these names is a number above its limit.
+    label_threshold: Vec<(Box<str>, f64)>,
+    payload_bytes_over: Option<u64>,
+    content: Content,
+    when: Option<When>,
+    velocity: Option<Limit>,
+}
+
+/// What reading a rule needs besides its own text.
+pub(super) struct Reading<'a> {
+    pub(super) patterns: Option<&'a Patterns>,
+    pub(super) regexes: &'a mut Regexes,
+    pub(super) report: &'a mut Report,
+}
+
+impl Conditions {
+    pub(super) fn read(node: &Node, rule: &str, reading: &mut Reading<'_>) -> Option<Self> {
+        let Reading { patterns, regexes, report } = reading;
+        let fields = Fields::of(node, &keys::MATCH, report)?;
+        let mut list = |key: &str| fields.get(key).and_then(|node| names(node, key, report));
+        let (tenants, capabilities) = (list("tenants"), list("capabilities"));
+        let (actors, actor_types) = (list("actors"), list("actor_types"));
+        let (risk_tags, requires) = (list("risk_tags"), list("requires"));
+        let over = fields.get("payload_bytes_over");
+        let when = fields.get("when").and_then(|node| Some((read::text(node, "when", report)?, node.at)));
+        Some(Self {
+            tenants,
+            topics: fields.get("topics").and_then(|node| globs(node, "topics", report)),
+            capabilities,
+            actors,
+            actor_types,
+            risk_tags,
+            requires,
+            labels: fields.get("labels").map_or_else(Vec::new, |node| labels(node, report)),
+            label_allowlist: fields.get("label_allowlist").map_or_else(Vec::new, |node| allowlist(node, report)),
+            label_threshold: fields.get("label_threshold").map_or_else(Vec::new, |node| thresholds(node, report)),
+            payload_bytes_over: over.and_then(|node| read::whole(node, "payload_bytes_over", 0..=u64::MAX, report)),
+            content: Content::read(&fields, rule, *patterns, report),
+            when: when.and_then(|(text, at)| When::compile(text, at, regexes, report)),
+            velocity: fields.get("velocity").and_then(|node| Limit::read(node, report)),
+        })
+    }
+
+    /// Cheap conditions first, and velocity last: it counts only jobs that meet all the others.
+    pub(super) fn check(
+        &self,
+        rule: &str,
+        subject: &Subject<'_>,
+        evaluation: &Evaluation<'_, '_>,
+        windows: &dyn Velocity,
+    ) -> Outcome {
+        if let Some(miss) =
+            self.identity_miss(subject).or_else(|| self.label_miss(subject)).or_else(|| self.payload_miss(subject))
+        {
+            return Outcome::Missed(miss);
+        }
+        match self.when.as_ref().map(|when| evaluation.holds(when)) {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => return Outcome::Missed(Miss::When),
+            Some(Err(error)) => return Outcome::Failed(error),
+        }
+        match self.velocity.as_ref().map(|limit| limit.exceeded(rule, subject, windows)) {
+            Some((false, count)) => Outcome::Missed(Miss::Velocity(count)),
+            None | Some((true, _)) => Outcome::Matched,
+        }
+    }
+
+    fn identity_miss(&self, subject: &Subject<'_>) -> Option<Miss> {
+        let one_of = |names: &Option<Names>, value: Option<&str>| {
+            names.as_ref().is_none_or(|names| value.is_some_and(|value| names.contains(value)))
+        };
+        let topic = |globs: &Vec<Glob>| globs.iter().any(|glob| glob.matches(subject.topic));
+        let any_tag = |tags: &Names| subject.risk_tags.iter().any(|tag| tags.contains(&**tag));
+        let all_required = |names: &Names| names.iter().all(|name| subject.requires.contains(&**name));
+        if !one_of(&self.tenants, Some(subject.tenant)) {
+            Some(Miss::Tenant)
+        } else if !self.topics.as_ref().is_none_or(topic) {
+            Some(Miss::Topic)
+        } else if !one_of(&self.capabilities, subject.capability) {
+            Some(Miss::Capability)
+        } else if !one_of(&self.actors, Some(subject.actor)) {
+            Some(Miss::Actor)
+        } else if !one_of(&self.actor_types, subject.actor_type) {
+            Some(Miss::ActorType)
+        } else if !self.risk_tags.as_ref().is_none_or(any_tag) {
+            Some(Miss::RiskTags)
+        } else if !self.requires.as_ref().is_none_or(all_required) {
+            Some(Miss::Requires)
+        } else {
+            None
+        }
+    }
+
+    fn label_miss(&self, subject: &Subject<'_>) -> Option<Miss> {
+        let label = |name: &str| subject.labels.get(name).map(String::as_str);
+        if !self.labels.iter().all(|(name, value)| label(name) == Some(value)) {
+            return Some(Miss::Labels);
+        }
+        let unlisted = |(name, values): &(Box<str>, Names)| label(name).is_some_and(|value| !values.contains(value));
+        if !self.label_allowlist.is_empty() && !self.label_allowlist.iter().any(unlisted) {
+            return Some(Miss::LabelAllowlist);
+        }
+        let above = |(name, limit): &(Box<str>, f64)| {
+            label(name).and_then(|value| value.trim().parse::<f64>().ok()).is_some_and(|value| value > *limit)
+        };
+        (!self.label_threshold.is_empty() && !self.label_threshold.iter().any(above)).then_some(Miss::LabelThreshold)
+    }
+
+    fn payload_miss(&self, subject: &Subject<'_>) -> Option<Miss> {
+        if self.payload_bytes_over.is_some_and(|limit| subject.payload.len() as u64 <= limit) {
+            return Some(Miss::PayloadBytes);
+        }
+        if !self.content.patterns_hit(subject.payload) {
+            return Some(Miss::Patterns);
+        }
+        (!self.content.scan_hits(subject.payload)).then_some(Miss::Scan)
+    }
+}
+
+/// What became of one rule for one subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Matched,
+    Missed(Miss),
+    /// Whether it matches cannot be told.
+    Failed(String),
+}
+
+/// The first condition that did not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    Tenant,
+    Topic,
+    Capability,
+    Actor,
+    ActorType,
+    RiskTags,
+    Requires,
+    Labels,
+    LabelAllowlist,
+    LabelThreshold,
+    PayloadBytes,
+    Patterns,
+    Scan,
+    When,
+    /// With the count of the window.
+    Velocity(u64),
+}
+
+impl Miss {
+    /// The miss in words, for `subject`.
+    pub(super) fn of<'a>(self, subject: &'a Subject<'a>) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| match self {
+            Self::Tenant => write!(f, "tenant {:?} is not in tenants", subject.tenant),
+            Self::Topic => write!(f, "topic {:?} matches none of topics", subject.topic),
+            Self::Capability => one_of(f, "capability", "capabilities", subject.capability),
+            Self::Actor => write!(f, "actor {:?} is not in actors", subject.actor),
+            Self::ActorType => one_of(f, "actor type", "actor_types", subject.actor_type),
+            Self::RiskTags => f.write_str("none of its risk tags is in risk_tags"),
+            Self::Requires => f.write_str("it does not require all of requires"),
+            Self::Labels => f.write_str("its labels do not equal labels"),
+            Self::LabelAllowlist => f.write_str("no label has a value outside of label_allowlist"),
+            Self::LabelThreshold => f.write_str("no label is above label_threshold"),
+            Self::PayloadBytes => write!(f, "its payload of {} bytes is not over payload_bytes_over", subject.payload.len()),
+            Self::Patterns => f.write_str("its payload matches none of patterns"),
+            Self::Scan => f.write_str("the scanners find nothing in its payload"),
+            Self::When => f.write_str("when is false"),
+            Self::Velocity(count) => write!(f, "its velocity window holds {count}, which is not over max"),
+        })
+    }
+}
+
+fn one_of(f: &mut fmt::Formatter<'_>, what: &str, list: &str, value: Option<&str>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, "{what} {value:?} is not in {list}"),
+        None => write!(f, "it has no {what}, and {list} is given"),
+    }
+}
+
+pub(super) fn names(node: &Node, name: &str, report: &mut Report) -> Option<Names> {
+    Some(read::texts(node, name, report)?.into_iter().map(|(text, _)| text.into()).collect())
+}
+
+pub(super) fn globs(node: &Node, name: &str, report: &mut Report) -> Option<Vec<Glob>> {
+    let texts = read::texts(node, name, report)?;
+    let mut globs = Vec::new();
+    for (text, at) in texts {
+        match Glob::parse(text) {
+            Ok(glob) => globs.push(glob),
+            Err(error) => report.refuse(at, format!("bad glob {text:?} in {name}: it {error}")),
+        }
+    }
+    Some(globs)
+}
+
+pub(super) fn labels(node: &Node, report: &mut Report) -> Vec<(Box<str>, Box<str>)> {
+    let entries = read::some_entries(node, "labels", report).unwrap_or_default();
+    let value = |entry: &super::yaml::Entry, report: &mut Report| {
+        let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;
+        Some((entry.key.as_str().into(), value.into()))
+    };
+    entries.iter().filter_map(|entry| value(entry, report)).collect()
+}
+
+fn allowlist(node: &Node, report: &mut Report) -> Vec<(Box<str>, Names)> {
+    let entries = read::some_entries(node, "label_allowlist", report).unwrap_or_default();
+    let listed = entries.iter().filter_map(|entry| {
+        let values = names(&entry.value, &format!("the list of {:?}", entry.key), report)?;
+        Some((entry.key.as_str().into(), values))
+    });
+    listed.collect()
+}
+
+fn thresholds(node: &Node, report: &mut Report) -> Vec<(Box<str>, f64)> {
+    let entries = read::some_entries(node, "label_threshold", report).unwrap_or_default();
+    let limits = entries.iter().filter_map(|entry| {
+        let limit = read::number(&entry.value, &format!("the limit of {:?}", entry.key), report)?;
+        Some((entry.key.as_str().into(), limit))
+    });
+    limits.collect()
+}

@@ -1,0 +1,37 @@
+//! What a new policy would have decided differently.
+
+use super::Policy;
+use super::subject::Subject;
+use super::velocity::Velocity;
+use crate::ids::JobId;
+use crate::request::JobRequest;
+use crate::time::Timestamp;
+use crate::verdict::Verdict;
+
+/// One job on which two policies disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub job_id: JobId,
+    pub old: Verdict,
+    pub new: Verdict,
+}
+
+/// Judges every request by both policies, as of its time, and tells where decision or conditions differ. A mere change of
+/// rule or reason is none.
+pub fn diff<'a>(
+    old: &Policy,
+    new: &Policy,
+    requests: impl IntoIterator<Item = (&'a JobRequest, Timestamp)>,
+    windows: &dyn Velocity,
+) -> Vec<Change> {
+    let judge = |(request, now): (&JobRequest, Timestamp)| {
+        let subject = Subject::new(request, now);
+        let (old, new) = (old.evaluate(&subject, windows), new.evaluate(&subject, windows));
+        differs(&old, &new).then(|| Change { job_id: request.job_id.clone(), old, new })
+    };
+    requests.into_iter().filter_map(judge).collect()
+}
+
+fn differs(old: &Verdict, new: &Verdict) -> bool {
+    old.decision != new.decision || old.constraints != new.constraints || old.approval != new.approval
+}

@@ -1,0 +1,135 @@
+//! What is wrong with a policy file, and where.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// More errors than this are not a list but a wrong file.
+const ERRORS_MAX: usize = 100;
+
+/// One fault of a file, at the line a person has to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    pub file: Arc<str>,
+    /// Counted from one.
+    pub line: usize,
+    /// Counted from one.
+    pub column: usize,
+    pub message: String,
+    /// The known word nearest to the one that was refused.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        match &self.suggestion {
+            Some(word) => write!(f, "; did you mean {word:?}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// A position in a file, both counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// Collects the errors of one file, so that they are all told at once.
+pub(super) struct Report {
+    file: Arc<str>,
+    errors: Vec<PolicyError>,
+}
+
+impl Report {
+    pub(super) fn new(file: &str) -> Self {
+        Self { file: file.into(), errors: Vec::new() }
+    }
+
+    pub(super) fn refuse(&mut self, at: Place, message: impl Into<String>) {
+        self.push(at, message.into(), None);
+    }
+
+    /// Refuses `word` and names the known word it is nearest to.
+    pub(super) fn unknown<'a>(
+        &mut self,
+        at: Place,
+        message: impl Into<String>,
+        word: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) {
+        self.push(at, message.into(), nearest(word, known));
+    }
+
+    fn push(&mut self, at: Place, message: String, suggestion: Option<String>) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(PolicyError { file: self.file.clone(), line: at.line, column: at.column, message, suggestion });
+        }
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// The errors in the order of the file.
+    pub(super) fn into_errors(mut self) -> Vec<PolicyError> {
+        self.errors.sort_by_key(|error| (error.line, error.column));
+        self.errors
+    }
+}
+
+/// The known word that differs in few letters, if there is one.
+fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let allowed = (word.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|candidate| (edits(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// How many letters must be added, removed, changed or swapped with their neighbour to get from one word to the other.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut older: Vec<usize> = Vec::new();
+    let mut old: Vec<usize> = (0..=to.len()).collect();
+    let mut last = None;
+    for (i, c) in from.chars().enumerate() {
+        let mut new = vec![i + 1];
+        for (j, d) in to.iter().enumerate() {
+            let swapped = j > 0 && last == Some(*d) && to[j - 1] == c;
+            let by_swap = if swapped { older[j - 1] + 1 } else { usize::MAX };
+            new.push((old[j] + usize::from(c != *d)).min(old[j + 1] + 1).min(new[j] + 1).min(by_swap));
+        }
+        older = std::mem::replace(&mut old, new);
+        last = Some(c);
+    }
+    old[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_suggested_and_a_far_one_is_not() {
+        let known = ["topics", "tenants", "when"];
+        assert_eq!(nearest("topcis", known).as_deref(), Some("topics"));
+        assert_eq!(nearest("tenant", known).as_deref(), Some("tenants"));
+        assert_eq!(nearest("payload", known), None);
+    }
+
+    #[test]
+    fn an_error_names_file_line_and_the_word_that_was_meant() {
+        let mut report = Report::new("policy.yaml");
+        report.unknown(Place { line: 12, column: 5 }, "unknown key \"topcis\" in match", "topcis", ["topics"]);
+        assert_eq!(
+            report.into_errors()[0].to_string(),
+            "policy.yaml:12: unknown key \"topcis\" in match; did you mean \"topics\"?"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! The variables of `when:` conditions, made when the first condition asks for them.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt};
+use cel::common::value::{CowVal, Val};
+use cel::context::VariableResolver;
+use serde_json::Value as Json;
+
+use super::subject::Subject;
+
+/// What `job` has.
+pub(super) const JOB_FIELDS: [&str; 10] =
+    ["id", "tenant", "topic", "capability", "priority", "actor", "actor_type", "risk_tags", "requires", "labels"];
+
+pub(super) struct Facts<'a> {
+    subject: &'a Subject<'a>,
+    job: OnceLock<CelMap<'a>>,
+    payload: OnceLock<Result<Box<dyn Val>, String>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(subject: &'a Subject<'a>) -> Self {
+        Self { subject, job: OnceLock::new(), payload: OnceLock::new() }
+    }
+
+    pub(super) fn subject(&self) -> &Subject<'a> {
+        self.subject
+    }
+
+    /// The parsed payload, or why it is none.
+    pub(super) fn payload(&self) -> &Result<Box<dyn Val>, String> {
+        self.payload.get_or_init(|| match serde_json::from_str::<Json>(self.subject.payload) {
+            Ok(json) => Ok(value(json)),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+}
+
+impl VariableResolver for Facts<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        match variable {
+            "job" => Some(CowVal::Borrowed(self.job.get_or_init(|| job(self.subject)))),
+            "payload" => self.payload().as_ref().ok().map(|payload| CowVal::Borrowed(payload.as_ref())),
+            "now" => Some(CowVal::owned(CelInt::from(self.subject.now.as_millis()))),
+            _ => None,
+        }
+    }
+}
+
+fn job<'a>(subject: &Subject<'a>) -> CelMap<'a> {
+    let field = |name: &str| -> Box<dyn Val + 'a> {
+        match name {
+            "id" => text(subject.job_id),
+            "tenant" => text(subject.tenant),
+            "topic" => text(subject.topic),
+            "capability" => text(subject.capability.unwrap_or("")),
+            "priority" => text(subject.priority.as_str()),
+            "actor" => text(subject.actor),
+            "actor_type" => text(subject.actor_type.unwrap_or("")),
+            "risk_tags" => list(subject.risk_tags.iter().map(|tag| text(tag))),
+            "requires" => list(subject.requires.iter().map(|name| text(name))),
+            _ => Box::new(map(subject.labels.iter().map(|(name, value)| (key(name), text(value))))),
+        }
+    };
+    map(JOB_FIELDS.into_iter().map(|name| (key(name), field(name))))
+}
+
+fn text<'a>(text: &'a str) -> Box<dyn Val + 'a> {
+    Box::new(CelString::from(text))
+}
+
+fn key(name: &str) -> CelMapKey<'_> {
+    CelMapKey::String(CelString::from(name))
+}
+
+fn list<'a>(items: impl Iterator<Item = Box<dyn Val + 'a>>) -> Box<dyn Val + 'a> {
+    Box::new(CelList::from(items.collect::<Vec<_>>()))
+}
+
+fn map<'a>(entries: impl Iterator<Item = (CelMapKey<'a>, Box<dyn Val + 'a>)>) -> CelMap<'a> {
+    CelMap::from(entries.collect::<HashMap<_, _>>())
+}
+
+/// Whole numbers become `int` where they fit, so that they mix with the numbers written in an expression.
+fn value(json: Json) -> Box<dyn Val> {
+    match json {
+        Json::Null => Box::new(CelNull),
+        Json::Bool(truth) => Box::new(CelBool::from(truth)),
+        Json::String(text) => Box::new(CelString::from(text)),
+        Json::Array(items) => list(items.into_iter().map(value)),
+        Json::Object(entries) => {
+            Box::new(map(entries.into_iter().map(|(name, inner)| (CelMapKey::String(CelString::from(name)), value(inner)))))
+        }
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => Box::new(CelInt::from(int)),
+            (None, Some(uint)) => Box::new(CelUInt::from(uint)),
+            (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
+        },
+    }
+}

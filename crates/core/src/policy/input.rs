@@ -1,0 +1,54 @@
+//! What happens to jobs while no verdict can be had.
+
+use super::error::Report;
+use super::keys;
+use super::read::{self, Fields};
+use super::rfc3339;
+use super::yaml::Node;
+use crate::time::Timestamp;
+
+/// Whether work goes on without a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailMode {
+    /// It waits.
+    Closed,
+    /// It goes on, marked and re-judged later.
+    Open,
+}
+
+pub(super) const FAIL_MODES: [(&str, FailMode); 2] = [("closed", FailMode::Closed), ("open", FailMode::Open)];
+
+/// The `input_policy` of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputPolicy {
+    mode: FailMode,
+    until: Option<Timestamp>,
+}
+
+impl InputPolicy {
+    /// The mode in force; an open one closes by itself at its `until`.
+    pub fn fail_mode(&self, now: Timestamp) -> FailMode {
+        if self.until.is_some_and(|until| now >= until) { FailMode::Closed } else { self.mode }
+    }
+
+    pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Self {
+        let closed = Self { mode: FailMode::Closed, until: None };
+        let Some(fields) = node.and_then(|node| Fields::of(node, &keys::INPUT_POLICY, report)) else { return closed };
+        let mode = fields.need("fail_mode", report).and_then(|node| read::choice(node, "fail_mode", &FAIL_MODES, report));
+        let until = fields.get("until").and_then(|node| time(node, "until", report));
+        if let (Some(FailMode::Closed), Some(at)) = (mode, fields.place("until")) {
+            report.refuse(at, "until has an effect only with fail_mode open; remove it or open the mode");
+        }
+        Self { mode: mode.unwrap_or(FailMode::Closed), until }
+    }
+}
+
+/// A moment in RFC 3339.
+pub(super) fn time(node: &Node, name: &str, report: &mut Report) -> Option<Timestamp> {
+    let text = read::text(node, name, report)?;
+    let moment = rfc3339::parse(text);
+    if moment.is_none() {
+        report.refuse(node.at, format!("{name} must be a time such as 2030-01-31T12:00:00Z, not {text:?}"));
+    }
+    moment
+}

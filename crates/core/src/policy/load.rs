@@ -1,0 +1,89 @@
+//! From the text of a file to a policy, or to everything that is wrong with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Policy;
+use super::conditions::Reading;
+use super::error::{PolicyError, Report};
+use super::input::InputPolicy;
+use super::keys;
+use super::output::OutputPolicy;
+use super::patterns::Patterns;
+use super::read::{self, Fields};
+use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of, sha256};
+use super::terms::Terms;
+use super::when::Regexes;
+use super::yaml::{self, Node};
+use crate::ids::check_name;
+use crate::verdict::Decision;
+
+/// The only version of the language so far.
+const VERSION: u64 = 1;
+const NO_MATCH: &str = "no rule matched";
+
+impl Policy {
+    /// Compiles a policy file. `file` is the name that errors show.
+    pub fn load(file: &str, text: &str) -> Result<Self, Vec<PolicyError>> {
+        let mut report = Report::new(file);
+        let policy = yaml::parse(text, &mut report).and_then(|root| read_policy(&root, text, &mut report));
+        match policy {
+            Some(policy) if report.is_clean() => Ok(policy),
+            _ => Err(report.into_errors()),
+        }
+    }
+}
+
+fn read_policy(root: &Node, text: &str, report: &mut Report) -> Option<Policy> {
+    let fields = Fields::of(root, &keys::POLICY, report)?;
+    if let Some(node) = fields.need("version", report) {
+        read::whole(node, "version", VERSION..=VERSION, report);
+    }
+    let patterns = Patterns::read(fields.get("patterns"), report);
+    let mut ids = Ids::new();
+    let mut regexes = Regexes::new();
+    let mut reading = Reading { patterns: patterns.as_ref(), regexes: &mut regexes, report };
+    let base = fields.get("rules").map(|node| RuleSet::read(node, "base", &mut ids, &mut reading));
+    let tenants = fields.get("tenants").map(|node| overlays(node, "tenant", &mut ids, &mut reading));
+    let workflows = fields.get("workflows").map(|node| overlays(node, "workflow", &mut ids, &mut reading));
+    let snapshot: Arc<str> = format!("sha256:{}", sha256(text.as_bytes())).into();
+    let output = OutputPolicy::read(fields.get("output"), &snapshot, &mut ids, &mut reading);
+    Some(Policy {
+        snapshot,
+        source: text.into(),
+        base: base.unwrap_or_default(),
+        default: default(fields.get("default"), report),
+        tenants: tenants.unwrap_or_default(),
+        workflows: workflows.unwrap_or_default(),
+        regexes: Arc::new(regexes),
+        output,
+        input: InputPolicy::read(fields.get("input_policy"), report),
+    })
+}
+
+fn default(node: Option<&Node>, report: &mut Report) -> Terms {
+    let mut decision = Decision::Deny;
+    let mut reason = NO_MATCH;
+    if let Some(fields) = node.and_then(|node| Fields::of(node, &keys::DEFAULT, report)) {
+        let words = [("allow", Decision::Allow), ("deny", Decision::Deny)];
+        let read = fields.need("decision", report).and_then(|node| read::choice(node, "decision", &words, report));
+        decision = read.unwrap_or(decision);
+        reason = fields.get("reason").and_then(|node| read::text(node, "reason", report)).unwrap_or(reason);
+    }
+    Terms::plain(DEFAULT_RULE, hash_of(&(decision, reason)), decision, reason)
+}
+
+fn overlays(node: &Node, kind: &str, ids: &mut Ids, reading: &mut Reading<'_>) -> BTreeMap<Box<str>, RuleSet> {
+    let mut sets = BTreeMap::new();
+    for entry in read::some_entries(node, &format!("{kind}s"), reading.report).unwrap_or_default() {
+        if let Err(error) = check_name(&entry.key) {
+            reading.report.refuse(entry.at, format!("{kind} {:?} {error}", entry.key));
+        }
+        let Some(fields) = Fields::of(&entry.value, &keys::OVERLAY, reading.report) else { continue };
+        if let Some(rules) = fields.need("rules", reading.report) {
+            let scope = format!("{kind} {}", entry.key);
+            sets.insert(entry.key.as_str().into(), RuleSet::read(rules, &scope, ids, reading));
+        }
+    }
+    sets
+}

@@ -1,0 +1,127 @@
+//! Policies: rules that decide whether a job may run and whether its result may come out.
+//!
+//! A policy is one YAML file. [`Policy::load`] refuses it with every fault it has, or compiles it once into an immutable
+//! value that any number of threads may ask. Rules are tried in order and the first that matches decides; no match and no
+//! default is a denial. The overlays of a tenant and of a workflow are tried after that and can only make the verdict
+//! stricter. What cannot be evaluated denies.
+
+mod cases;
+mod conditions;
+mod diff;
+mod error;
+mod explain;
+mod facts;
+mod glob;
+mod guard;
+mod index;
+mod input;
+mod keys;
+mod load;
+mod output;
+mod overlay;
+mod patterns;
+mod read;
+mod rfc3339;
+mod rule;
+mod subject;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod unqualify;
+mod velocity;
+mod when;
+mod when_check;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::verdict::{Decision, Verdict};
+
+pub use cases::{Case, CaseOutcome, Expected, load_cases, run_cases};
+pub use diff::{Change, diff};
+pub use error::PolicyError;
+pub use explain::{Explanation, Look, LookOutcome, Scope};
+pub use input::{FailMode, InputPolicy};
+pub use output::{OutputLook, OutputPolicy, OutputSubject};
+pub use rule::DEFAULT_RULE;
+pub use subject::{Subject, WORKFLOW_LABEL};
+pub use velocity::{Velocity, VelocityWindow};
+
+use facts::Facts;
+use overlay::tighten;
+use rule::{Found, RuleSet};
+use terms::Terms;
+use when::{Evaluation, Regexes};
+
+/// The JSON Schema of policy files, for editors.
+pub const SCHEMA: &str = include_str!("../../policy.schema.json");
+
+/// A loaded policy.
+#[derive(Debug)]
+pub struct Policy {
+    snapshot: Arc<str>,
+    source: Arc<str>,
+    base: RuleSet,
+    default: Terms,
+    tenants: BTreeMap<Box<str>, RuleSet>,
+    workflows: BTreeMap<Box<str>, RuleSet>,
+    regexes: Arc<Regexes>,
+    output: OutputPolicy,
+    input: InputPolicy,
+}
+
+impl Policy {
+    /// `sha256:` and the hash of the file's text: equal text, equal policy.
+    pub fn snapshot(&self) -> &Arc<str> {
+        &self.snapshot
+    }
+
+    /// The text it was loaded from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub fn output(&self) -> &OutputPolicy {
+        &self.output
+    }
+
+    /// What happens to jobs while no verdict can be had.
+    pub fn input(&self) -> &InputPolicy {
+        &self.input
+    }
+
+    /// Judges one job.
+    pub fn evaluate(&self, subject: &Subject<'_>, windows: &dyn Velocity) -> Verdict {
+        let facts = Facts::new(subject);
+        let evaluation = Evaluation::new(&facts, &self.regexes);
+        self.judge(subject, |_, set| set.first(subject, &evaluation, windows))
+    }
+
+    /// The base rules, then the overlays that apply; `first` finds the deciding rule of a set.
+    fn judge<'p>(
+        &'p self,
+        subject: &Subject<'_>,
+        mut first: impl FnMut(Scope, &'p RuleSet) -> Option<Found<'p>>,
+    ) -> Verdict {
+        let base = first(Scope::Base, &self.base);
+        let mut verdict = base.map_or_else(|| self.default.verdict(&self.snapshot), |found| self.verdict(&found));
+        let workflow = subject.workflow().and_then(|workflow| self.workflows.get(workflow));
+        for (scope, overlay) in [(Scope::Tenant, self.tenants.get(subject.tenant)), (Scope::Workflow, workflow)] {
+            if verdict.decision == Decision::Deny {
+                break;
+            }
+            if let Some(found) = overlay.and_then(|set| first(scope, set)) {
+                verdict = tighten(verdict, self.verdict(&found));
+            }
+        }
+        verdict
+    }
+
+    fn verdict(&self, found: &Found<'_>) -> Verdict {
+        let terms = &found.rule.terms;
+        let Some(failure) = &found.failure else { return terms.verdict(&self.snapshot) };
+        let reason = format!("rule {} could not be evaluated: {failure}", terms.id);
+        Terms::plain(&terms.id, terms.hash.clone(), Decision::Deny, &reason).verdict(&self.snapshot)
+    }
+}

@@ -1,0 +1,160 @@
+//! Content conditions: named scanners, the patterns a policy defines, and patterns written into a rule.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::error::{Place, Report};
+use super::keys;
+use super::read::{self, Fields};
+use super::when_check::last_line;
+use super::yaml::Node;
+use crate::scan::{PatternFault, Scanners, Selection, UserPattern};
+
+/// The group that names every pattern of the policy at once.
+const ALL_PATTERNS: &str = "patterns";
+
+/// What `scan:` may name in one policy.
+pub(super) struct Patterns {
+    scanners: Scanners,
+    /// As they are written, for the hashes of the rules that use them.
+    definitions: BTreeMap<String, Json>,
+}
+
+impl Patterns {
+    /// `None` if a definition is wrong; every wrong one is reported.
+    pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Self> {
+        let mut patterns = Vec::new();
+        let mut definitions = BTreeMap::new();
+        let entries = node.map_or(Some([].as_slice()), |node| read::entries(node, "patterns", report))?;
+        for entry in entries {
+            let pattern = read_pattern(&entry.key, &entry.value, report);
+            patterns.extend(pattern.filter(|pattern| check(pattern, entry.at, report)));
+            definitions.insert(entry.key.clone(), entry.value.to_json());
+        }
+        let whole = patterns.len() == entries.len();
+        match Scanners::new(&patterns) {
+            Ok(scanners) => whole.then_some(Self { scanners, definitions }),
+            Err(error) => {
+                let at =
+                    entries.iter().find(|entry| entry.key == error.name).or_else(|| entries.first()).map(|entry| entry.at);
+                at.into_iter()
+                    .for_each(|at| report.refuse(at, format!("pattern {:?}: {}", error.name, fault(&error.fault))));
+                None
+            }
+        }
+    }
+
+    /// The definitions that the meaning of a `scan:` list depends on.
+    pub(super) fn definitions(&self, scan: Option<&Json>) -> BTreeMap<&str, &Json> {
+        let named = |name: &str| {
+            let list = scan.and_then(Json::as_array);
+            list.is_some_and(|list| list.iter().any(|entry| entry == name || entry == ALL_PATTERNS))
+        };
+        self.definitions.iter().map(|(name, json)| (name.as_str(), json)).filter(|(name, _)| named(name)).collect()
+    }
+}
+
+fn read_pattern(name: &str, node: &Node, report: &mut Report) -> Option<UserPattern> {
+    let fields = Fields::of(node, &keys::PATTERN, report)?;
+    let regex = fields.need("regex", report).and_then(|node| read::text(node, "regex", report))?;
+    let keywords = match fields.get("keywords") {
+        Some(node) => read::texts(node, "keywords", report)?.into_iter().map(|(word, _)| word.to_owned()).collect(),
+        None => Vec::new(),
+    };
+    Some(UserPattern { name: name.to_owned(), regex: regex.to_owned(), keywords })
+}
+
+/// Compiles one pattern alone, so that every wrong one is named and not only the first.
+fn check(pattern: &UserPattern, at: Place, report: &mut Report) -> bool {
+    match Scanners::new(std::slice::from_ref(pattern)) {
+        Ok(_) => true,
+        Err(error) => {
+            report.refuse(at, format!("pattern {:?}: {}", error.name, fault(&error.fault)));
+            false
+        }
+    }
+}
+
+/// Regex errors are drawn over several lines; the last one has the reason.
+fn fault(fault: &PatternFault) -> String {
+    match fault {
+        PatternFault::Syntax(text) => format!("bad regex: {}", last_line(text)),
+        other => other.to_string(),
+    }
+}
+
+/// The content conditions of one rule. Both must hold where both are given.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    pub(super) scan: Option<Selection>,
+    pub(super) patterns: Option<Selection>,
+}
+
+impl Content {
+    /// `known` is `None` when the policy's patterns are wrong themselves: names cannot be judged then.
+    pub(super) fn read(fields: &Fields<'_>, rule: &str, known: Option<&Patterns>, report: &mut Report) -> Self {
+        let scan = fields.get("scan").and_then(|node| select(node, known, report));
+        let patterns = fields.get("patterns").and_then(|node| inline(node, rule, report));
+        Self { scan, patterns }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.scan.is_none() && self.patterns.is_none()
+    }
+
+    pub(super) fn selections(&self) -> impl Iterator<Item = &Selection> {
+        self.scan.iter().chain(&self.patterns)
+    }
+
+    pub(super) fn scan_hits(&self, text: &str) -> bool {
+        self.scan.as_ref().is_none_or(|scan| Scanners::builtin().hits(scan, text))
+    }
+
+    pub(super) fn patterns_hit(&self, text: &str) -> bool {
+        self.patterns.as_ref().is_none_or(|patterns| Scanners::builtin().hits(patterns, text))
+    }
+
+    pub(super) fn hits(&self, text: &str) -> bool {
+        self.patterns_hit(text) && self.scan_hits(text)
+    }
+}
+
+fn select(node: &Node, known: Option<&Patterns>, report: &mut Report) -> Option<Selection> {
+    let names = read::texts(node, "scan", report)?;
+    let scanners = &known?.scanners;
+    for (name, at) in &names {
+        if scanners.select(&[name]).is_err() {
+            report.unknown(*at, format!("no scanner is called {name:?}"), name, scanners.names());
+        }
+    }
+    scanners.select(&names.iter().map(|(name, _)| *name).collect::<Vec<_>>()).ok()
+}
+
+/// Patterns written into a rule go through the scanners too, which see through the escapes of JSON.
+fn inline(node: &Node, rule: &str, report: &mut Report) -> Option<Selection> {
+    let texts = read::texts(node, "patterns", report)?;
+    let mut patterns = Vec::new();
+    for (position, (regex, at)) in texts.into_iter().enumerate() {
+        let pattern = UserPattern { name: inline_name(rule, position + 1), regex: regex.to_owned(), keywords: Vec::new() };
+        match Scanners::new(std::slice::from_ref(&pattern)) {
+            Ok(_) => patterns.push(pattern),
+            Err(error) => report.refuse(at, format!("pattern {regex:?}: {}", fault(&error.fault))),
+        }
+    }
+    match Scanners::new(&patterns) {
+        Ok(scanners) => scanners.select(&[ALL_PATTERNS]).ok(),
+        Err(error) => {
+            report.refuse(node.at, format!("patterns: {}", fault(&error.fault)));
+            None
+        }
+    }
+}
+
+/// How findings call a pattern without a name: by its rule and place.
+fn inline_name(rule: &str, position: usize) -> String {
+    let plain =
+        |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c.to_ascii_lowercase() } else { '-' };
+    let rule: String = rule.chars().take(48).map(plain).collect();
+    format!("{rule}.{position}")
+}

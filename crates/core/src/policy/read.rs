@@ -1,0 +1,191 @@
+//! Typed values out of a YAML tree. A value that does not fit is reported where it stands and read as absent.
+
+use std::ops::RangeInclusive;
+
+use super::error::{Place, Report};
+use super::keys::Section;
+use super::yaml::{Entry, Node, Value, plain_to_json};
+use crate::limits::SPAN_MS_MAX;
+
+/// A map whose keys are all known.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) at: Place,
+    section: &'static Section,
+    entries: &'a [Entry],
+}
+
+impl<'a> Fields<'a> {
+    /// Reports every key the section does not have.
+    pub(super) fn of(node: &'a Node, section: &'static Section, report: &mut Report) -> Option<Self> {
+        let entries = entries(node, section.name, report)?;
+        for entry in entries.iter().filter(|entry| !section.keys.contains(&entry.key.as_str())) {
+            let message = format!("unknown key {:?} in {}", entry.key, section.name);
+            report.unknown(entry.at, message, &entry.key, section.keys.iter().copied());
+        }
+        Some(Self { at: node.at, section, entries })
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+        debug_assert!(self.section.keys.contains(&key), "{key} is not in the list of {}", self.section.name);
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The value, or a report that it is missing.
+    pub(super) fn need(&self, key: &str, report: &mut Report) -> Option<&'a Node> {
+        let found = self.get(key);
+        if found.is_none() {
+            report.refuse(self.at, format!("{} has no {key:?}; add it", self.section.name));
+        }
+        found
+    }
+
+    /// Where a key stands, for errors about its presence.
+    pub(super) fn place(&self, key: &str) -> Option<Place> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.at)
+    }
+}
+
+/// The entries of a map with free keys.
+pub(super) fn entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+    match &node.value {
+        Value::Map(entries) => Some(entries),
+        _ => refused(report, node.at, format!("{name} must be a map of keys and values")),
+    }
+}
+
+/// The entries of a map with free keys that has at least one.
+pub(super) fn some_entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+    match entries(node, name, report)? {
+        [] => refused(report, node.at, format!("{name} is empty; remove it or name at least one")),
+        entries => Some(entries),
+    }
+}
+
+pub(super) fn items<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Node]> {
+    match &node.value {
+        Value::List(items) if items.is_empty() => {
+            refused(report, node.at, format!("{name} is empty; remove it or name at least one"))
+        }
+        Value::List(items) => Some(items),
+        _ => refused(report, node.at, format!("{name} must be a list")),
+    }
+}
+
+/// Text that is not empty. What YAML takes for a number, a truth value or nothing has to be quoted, so that every
+/// reader of the file sees the same.
+pub(super) fn text<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a str> {
+    match &node.value {
+        Value::Scalar { text, plain: true } if node.is_null() || !plain_to_json(text).is_string() => {
+            let hint = if text.is_empty() { String::new() } else { format!("; put it in quotes: {text:?}") };
+            refused(report, node.at, format!("{name} must be text{hint}"))
+        }
+        Value::Scalar { text, .. } if text.trim().is_empty() => {
+            refused(report, node.at, format!("{name} must not be empty"))
+        }
+        Value::Scalar { text, .. } => Some(text),
+        _ => refused(report, node.at, format!("{name} must be text")),
+    }
+}
+
+/// A list of texts with their places.
+pub(super) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
+    let items = items(node, name, report)?;
+    Some(
+        items
+            .iter()
+            .filter_map(|item| text(item, &format!("an entry of {name}"), report).map(|text| (text, item.at)))
+            .collect(),
+    )
+}
+
+pub(super) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+    let (low, high) = (*range.start(), *range.end());
+    match plain(node).and_then(|text| text.parse::<u64>().ok()) {
+        Some(number) if range.contains(&number) => Some(number),
+        _ => refused(report, node.at, format!("{name} must be a whole number between {low} and {high}")),
+    }
+}
+
+pub(super) fn number(node: &Node, name: &str, report: &mut Report) -> Option<f64> {
+    match plain(node).and_then(|text| plain_to_json(text).as_f64()) {
+        Some(number) => Some(number),
+        None => refused(report, node.at, format!("{name} must be a number")),
+    }
+}
+
+pub(super) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool> {
+    match plain(node).and_then(|text| plain_to_json(text).as_bool()) {
+        Some(truth) => Some(truth),
+        None => refused(report, node.at, format!("{name} must be true or false")),
+    }
+}
+
+/// A span of time in milliseconds, written `500ms`, `30s`, `5m`, `2h` or `7d`.
+pub(super) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+    match plain(node).and_then(parse_span) {
+        Some(millis) if range.contains(&millis) => Some(millis),
+        Some(_) => {
+            let (low, high) = (write_span(*range.start()), write_span(*range.end()));
+            refused(report, node.at, format!("{name} must be between {low} and {high}"))
+        }
+        None => refused(report, node.at, format!("{name} must be a time such as 500ms, 30s, 5m, 2h or 7d")),
+    }
+}
+
+/// One of a few words.
+pub(super) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], report: &mut Report) -> Option<T> {
+    let word = text(node, name, report)?;
+    if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
+        return Some(*value);
+    }
+    let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+    let message = format!("unknown {name} {word:?}; it must be one of {}", known.join(", "));
+    report.unknown(node.at, message, word, known);
+    None
+}
+
+fn plain(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Scalar { text, plain: true } => Some(text),
+        _ => None,
+    }
+}
+
+fn refused<T>(report: &mut Report, at: Place, message: String) -> Option<T> {
+    report.refuse(at, message);
+    None
+}
+
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// `None` when it is no span of time or longer than a year.
+fn parse_span(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let (_, millis) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(millis).filter(|span| *span <= SPAN_MS_MAX)
+}
+
+/// The span in the largest unit that divides it.
+pub(super) fn write_span(millis: u64) -> String {
+    let (unit, size) =
+        UNITS.into_iter().rev().find(|(_, size)| millis >= *size && millis.is_multiple_of(*size)).unwrap_or(UNITS[0]);
+    format!("{}{unit}", millis / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_written_with_units() {
+        for (text, millis) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("7d", 604_800_000)] {
+            assert_eq!(parse_span(text), Some(millis));
+            assert_eq!(write_span(millis), text);
+        }
+        for wrong in ["", "5", "m", "5 m", "-5m", "1.5h", "5w", "99999999999999999999d", "400d"] {
+            assert_eq!(parse_span(wrong), None, "{wrong}");
+        }
+    }
+}

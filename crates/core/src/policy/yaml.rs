@@ -1,0 +1,248 @@
+//! YAML text as a tree in which every node knows its line.
+//!
+//! Only the plain part of YAML is read: one document of maps, lists and scalars. Anchors, aliases, tags and directives
+//! are refused: a rule must be readable where it stands, and a small file must not unfold into a large one.
+
+use std::collections::BTreeSet;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::error::{Place, Report};
+
+/// Largest policy file. It is kept in every snapshot and sent to every replica.
+pub(super) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Deepest nesting of maps and lists. The language needs eight levels; payloads in test cases need some more.
+const DEPTH_MAX: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) at: Place,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// `plain` scalars may mean a number, a truth value or nothing; quoted ones are always text.
+    Scalar {
+        text: String,
+        plain: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) at: Place,
+    pub(super) value: Node,
+}
+
+impl Node {
+    pub(super) fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// The value as JSON, with the scalars of YAML's core schema.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            _ if self.is_null() => serde_json::Value::Null,
+            Value::Scalar { text, plain: false } => text.as_str().into(),
+            Value::Scalar { text, plain: true } => plain_to_json(text),
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+        }
+    }
+}
+
+/// A plain scalar as the value a YAML reader takes it for. What JSON cannot write (`0x10`, `.inf`) stays text.
+pub(super) fn plain_to_json(text: &str) -> serde_json::Value {
+    match text {
+        "true" | "True" | "TRUE" => return true.into(),
+        "false" | "False" | "FALSE" => return false.into(),
+        _ => {}
+    }
+    let number = text.strip_prefix('+').unwrap_or(text);
+    let numeric = number.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if let Ok(number) = number.parse::<i64>() {
+        return number.into();
+    }
+    if let Ok(number) = number.parse::<u64>() {
+        return number.into();
+    }
+    match number.parse::<f64>() {
+        Ok(float) if numeric && float.is_finite() => float.into(),
+        _ => text.into(),
+    }
+}
+
+/// The tree of the one document in `text`, or `None` with the reasons in `report`.
+pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+    let start = Place { line: 1, column: 1 };
+    if text.len() > FILE_BYTES_MAX {
+        report.refuse(start, format!("the file is larger than {} MiB; split it or shorten its lists", FILE_BYTES_MAX >> 20));
+        return None;
+    }
+    let options = granit_parser::options! {
+        disallow_directives: true,
+        flow_nesting_limit: DEPTH_MAX,
+        block_nesting_limit: DEPTH_MAX,
+    };
+    let mut builder = Builder { report, open: Vec::new(), root: None, documents: 0, broken: false };
+    for event in Parser::new_from_str_with_options(text, options) {
+        match event {
+            Ok((event, span)) => builder.take(event, place(&span)),
+            Err(error) => {
+                let mark = error.marker();
+                let at = Place { line: mark.line().max(1), column: mark.col() + 1 };
+                builder.report.refuse(at, format!("not valid YAML: {}", error.kind()));
+                return None;
+            }
+        }
+        if builder.broken {
+            return None;
+        }
+    }
+    let Builder { report, root, .. } = builder;
+    if root.as_ref().is_none_or(Node::is_null) {
+        report.refuse(start, "the file is empty");
+        return None;
+    }
+    root
+}
+
+fn place(span: &Span) -> Place {
+    Place { line: span.start.line().max(1), column: span.start.col() + 1 }
+}
+
+/// A map or list that has not ended yet.
+struct Open {
+    at: Place,
+    value: Value,
+    /// The key that waits for its value.
+    key: Option<(String, Place)>,
+    seen: BTreeSet<String>,
+}
+
+struct Builder<'a> {
+    report: &'a mut Report,
+    open: Vec<Open>,
+    root: Option<Node>,
+    documents: usize,
+    /// Set when going on would only repeat the error.
+    broken: bool,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>, at: Place) {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    self.fail(at, "a file holds one document; remove the second \"---\"");
+                }
+            }
+            Event::Scalar(_, _, 1.., _) | Event::SequenceStart(_, 1.., _) | Event::MappingStart(_, 1.., _) => {
+                self.fail(at, "anchors are not supported; write the value out");
+            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) => self.fail(at, "aliases are not supported; write the value out"),
+            Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, _, Some(_)) | Event::MappingStart(_, _, Some(_)) => {
+                self.fail(at, "tags are not supported; remove the word that begins with \"!\"");
+            }
+            Event::Scalar(text, style, ..) => self.scalar(text.into_owned(), style, at),
+            Event::SequenceStart(..) => self.open(at, Value::List(Vec::new())),
+            Event::MappingStart(..) => self.open(at, Value::Map(Vec::new())),
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(done) = self.open.pop() {
+                    self.add(Node { at: done.at, value: done.value });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, at: Place, message: &str) {
+        self.report.refuse(at, message);
+        self.broken = true;
+    }
+
+    fn waits_for_key(&self) -> bool {
+        self.open.last().is_some_and(|open| open.key.is_none() && matches!(open.value, Value::Map(_)))
+    }
+
+    fn open(&mut self, at: Place, value: Value) {
+        if self.waits_for_key() {
+            return self.fail(at, "a key must be text");
+        }
+        if self.open.len() >= DEPTH_MAX {
+            return self.fail(at, &format!("nested deeper than {DEPTH_MAX} levels"));
+        }
+        self.open.push(Open { at, value, key: None, seen: BTreeSet::new() });
+    }
+
+    fn scalar(&mut self, text: String, style: ScalarStyle, at: Place) {
+        if !self.waits_for_key() {
+            return self.add(Node { at, value: Value::Scalar { text, plain: style == ScalarStyle::Plain } });
+        }
+        let Some(Open { key, seen, .. }) = self.open.last_mut() else { return };
+        if !seen.insert(text.clone()) {
+            self.report.refuse(at, format!("key {text:?} is given twice"));
+        }
+        *key = Some((text, at));
+    }
+
+    fn add(&mut self, node: Node) {
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open { value: Value::List(items), .. }) => items.push(node),
+            Some(Open { value: Value::Map(entries), key, .. }) => {
+                if let Some((key, at)) = key.take() {
+                    entries.push(Entry { key, at, value: node });
+                }
+            }
+            Some(Open { value: Value::Scalar { .. }, .. }) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(text: &str) -> Vec<String> {
+        let mut report = Report::new("p.yaml");
+        parse(text, &mut report);
+        report.into_errors().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_node_knows_its_line() {
+        let mut report = Report::new("p.yaml");
+        let root = parse("a: 1\nb:\n  - x\n  - {c: 'y'}\n", &mut report).unwrap();
+        let Value::Map(entries) = &root.value else { panic!("a map") };
+        assert_eq!(entries[1].at, Place { line: 2, column: 1 });
+        let Value::List(items) = &entries[1].value.value else { panic!("a list") };
+        assert_eq!((items[0].at.line, items[1].at.line), (3, 4));
+        assert_eq!(root.to_json(), serde_json::json!({"a": 1, "b": ["x", {"c": "y"}]}));
+    }
+
+    #[test]
+    fn plain_scalars_mean_what_the_core_schema_says() {
+        let mut report = Report::new("p.yaml");
+        let root = parse("[~, true, '1', 1, -2, 1.5, no, 1e3, .5, a-, nan, 0x10]", &mut report).unwrap();
+        assert_eq!(root.to_json(), serde_json::json!([null, true, "1", 1, -2, 1.5, "no", 1000.0, 0.5, "a-", "nan", "0x10"]));
+    }
+
+    #[test]
+    fn what_hides_or_unfolds_content_is_refused_with_its_line() {
+        assert_eq!(errors("a: &x 1\n"), ["p.yaml:1: anchors are not supported; write the value out"]);
+        assert_eq!(errors("a: !!str 1\n"), ["p.yaml:1: tags are not supported; remove the word that begins with \"!\""]);
+        assert_eq!(errors("a: 1\n---\nb: 1\n"), ["p.yaml:2: a file holds one document; remove the second \"---\""]);
+        assert_eq!(errors("a: 1\na: 2\n"), ["p.yaml:2: key \"a\" is given twice"]);
+        assert_eq!(errors("? [a]\n: 1\n"), ["p.yaml:1: a key must be text"]);
+        assert_eq!(errors(""), ["p.yaml:1: the file is empty"]);
+        assert!(errors("a: [1\n")[0].contains("not valid YAML"));
+        assert_eq!(errors(&"[".repeat(40)).len(), 1);
+        assert!(errors(&"#".repeat(FILE_BYTES_MAX + 1))[0].contains("larger than 2 MiB"));
+    }
+}

@@ -1,0 +1,123 @@
+//! From matches in several views to one ordered, bounded report.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::decode::View;
+use super::engine::{Builtin, Next, RuleId};
+use super::finding::{Finding, FindingKey, Kind, Report};
+use super::select::Selection;
+
+const PER_RULE_MAX: usize = 32;
+const IN_ALL_MAX: usize = 256;
+
+/// One match, in raw bytes.
+struct Match {
+    span: Range<usize>,
+    kind: Kind,
+    loose: bool,
+    rule: RuleId,
+    hash: String,
+}
+
+/// Takes matches as they come and keeps a bounded number of them.
+pub(super) struct Collector<'a> {
+    key: &'a FindingKey,
+    /// Per rule in the view at hand: a secret that stands in two views must not count twice.
+    in_view: BTreeMap<RuleId, usize>,
+    /// The first view that shows a match gives its hash; a later, more decoded view of the same place replaces it.
+    found: BTreeMap<(RuleId, usize, usize), String>,
+    truncated: bool,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(key: &'a FindingKey) -> Self {
+        Self { key, in_view: BTreeMap::new(), found: BTreeMap::new(), truncated: false }
+    }
+
+    pub(super) fn begin_view(&mut self) {
+        self.in_view.clear();
+    }
+
+    pub(super) fn take(&mut self, rule: RuleId, view: &View<'_>, span: Range<usize>) -> Next {
+        let count = self.in_view.entry(rule).or_default();
+        if *count == PER_RULE_MAX {
+            self.truncated = true;
+            return Next::Enough;
+        }
+        *count += 1;
+        let hash = self.key.hash(&view.text()[span.clone()]);
+        let raw = view.raw(span);
+        self.forget_torn(rule, &raw);
+        self.found.insert((rule, raw.start, raw.end), hash);
+        Next::Go
+    }
+
+    /// A raw match may start inside an escape: `nann@…` where the text has `\nann@…`. The decoded view then shows where it
+    /// really starts.
+    fn forget_torn(&mut self, rule: RuleId, raw: &Range<usize>) {
+        let longer =
+            self.found.range((rule, 0, 0)..(rule, raw.start, 0)).map(|(place, _)| *place).find(|place| place.2 == raw.end);
+        if let Some(place) = longer {
+            self.found.remove(&place);
+        }
+    }
+
+    pub(super) fn report(self, builtin: &Builtin, selection: &Selection) -> Report {
+        let rules: Vec<_> = builtin.rules().collect();
+        let describe = |rule| match rule {
+            RuleId::Builtin(index) => (rules[index].kind, rules[index].loose),
+            RuleId::User(_) => (Kind::Pattern, false),
+        };
+        let matches = self.found.into_iter().map(|((rule, start, end), hash)| {
+            let (kind, loose) = describe(rule);
+            Match { span: start..end, kind, loose, rule, hash }
+        });
+        let name = |rule| match rule {
+            RuleId::Builtin(index) => Arc::clone(&rules[index].name),
+            RuleId::User(index) => Arc::clone(&selection.user.rule(index).name),
+        };
+        let mut kept = Vec::new();
+        let mut per_rule = BTreeMap::<RuleId, usize>::new();
+        let mut truncated = self.truncated;
+        for found in resolve(matches.collect()) {
+            let count = per_rule.entry(found.rule).or_default();
+            *count += 1;
+            if *count > PER_RULE_MAX || kept.len() == IN_ALL_MAX {
+                truncated = true;
+                continue;
+            }
+            let Match { span, kind, rule, hash, .. } = found;
+            kept.push(Finding { kind, rule: name(rule), offset: span.start, length: span.len(), hash });
+        }
+        Report { findings: kept, truncated }
+    }
+}
+
+/// Joins overlapping matches of one kind: the better rule names the whole of both. Patterns of a user are joined only with
+/// themselves, since each was asked for by name.
+fn resolve(mut matches: Vec<Match>) -> Vec<Match> {
+    let class = |m: &Match| (m.kind, (m.kind == Kind::Pattern).then_some(m.rule));
+    matches.sort_by_key(|m| (class(m), m.span.start, m.span.end));
+    let mut joined: Vec<Match> = Vec::new();
+    for next in matches {
+        match joined.last_mut().filter(|last| class(last) == class(&next) && next.span.start < last.span.end) {
+            None => joined.push(next),
+            Some(last) => {
+                let span = last.span.start..last.span.end.max(next.span.end);
+                if rank(&next) < rank(last) {
+                    *last = next;
+                }
+                last.span = span;
+            }
+        }
+    }
+    joined.sort_by_key(|m| (m.span.start, m.kind, m.rule));
+    joined
+}
+
+/// Strict before loose, long before short, then the order of the tables.
+fn rank(m: &Match) -> (bool, std::cmp::Reverse<usize>, RuleId) {
+    (m.loose, std::cmp::Reverse(m.span.len()), m.rule)
+}

@@ -1,0 +1,19 @@
+//! A new policy calls back attempts that are on their way and that it does not allow.
+
+use lockgate_core::job::{Input, JobState};
+use lockgate_ports::StoreError;
+
+use crate::Inner;
+
+impl Inner {
+    /// How many were called back. Those that had not started may be about to: the answer waits for that moment to pass.
+    pub(crate) async fn recall(&self) -> Result<usize, StoreError> {
+        let unstarted = self.edge.unstarted();
+        let driven = self.drive(unstarted.into_iter().map(|job| (job, Input::Judged)).collect()).await?;
+        let recalled = driven.iter().flatten().filter(|job| job.state() != JobState::Dispatched).count();
+        if recalled > 0 {
+            tokio::time::sleep(self.settings.recall_within).await;
+        }
+        Ok(recalled)
+    }
+}

@@ -1,0 +1,160 @@
+//! Judges by the policy that the Store has in force.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
+use lockgate_core::policy::{Explanation, FailMode, OutputLook, OutputSubject, Policy, Subject};
+use lockgate_core::request::JobRequest;
+use lockgate_core::scan::FindingKey;
+use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
+use lockgate_ports::{Clock, Kernel, OutputContent, OutputMeta};
+use parking_lot::RwLock;
+
+use super::windows::{OnlyLooking, Windows};
+
+pub struct LocalKernel {
+    in_force: RwLock<InForce>,
+    windows: Windows,
+    clock: Arc<dyn Clock>,
+    key: FindingKey,
+    /// Overrules the policy's own `enabled`.
+    outputs: Option<bool>,
+}
+
+#[derive(Clone)]
+enum InForce {
+    /// Nobody ever activated a policy.
+    Builtin(Arc<Verdict>),
+    Policy(Arc<Policy>),
+    /// The Store has one that this process cannot read: nothing is decided.
+    Unreadable(Arc<str>),
+}
+
+impl LocalKernel {
+    /// `key` makes findings comparable and unguessable. `outputs` overrules whether results are checked.
+    pub fn new(clock: Arc<dyn Clock>, key: FindingKey, outputs: Option<bool>) -> Self {
+        let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
+        let in_force = RwLock::new(InForce::Builtin(Arc::new(allow)));
+        Self { in_force, windows: Windows::default(), clock, key, outputs }
+    }
+
+    fn in_force(&self) -> InForce {
+        self.in_force.read().clone()
+    }
+
+    /// The policy, if it wants to see results.
+    fn watching_outputs(&self) -> Option<Arc<Policy>> {
+        let InForce::Policy(policy) = self.in_force() else { return None };
+        let enabled = self.outputs.unwrap_or_else(|| policy.output().enabled());
+        enabled.then_some(policy)
+    }
+}
+
+#[async_trait]
+impl Kernel for LocalKernel {
+    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        let now = self.clock.now();
+        match self.in_force() {
+            InForce::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
+            InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
+            InForce::Policy(policy) => {
+                let judge = |request: &Arc<JobRequest>| {
+                    Judgement::Decided(Arc::new(policy.evaluate(&Subject::new(request, now), &self.windows)))
+                };
+                requests.iter().map(judge).collect()
+            }
+        }
+    }
+
+    async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
+        let subject = Subject::new(request, self.clock.now());
+        match self.in_force() {
+            InForce::Builtin(verdict) => Some(Explanation { verdict: (*verdict).clone(), looks: Vec::new() }),
+            InForce::Policy(policy) => Some(policy.explain(&subject, &OnlyLooking(&self.windows))),
+            InForce::Unreadable(_) => None,
+        }
+    }
+
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+        policy.evaluate(&Subject::new(request, self.clock.now()), &OnlyLooking(&self.windows))
+    }
+
+    fn snapshot(&self) -> Arc<str> {
+        match &*self.in_force.read() {
+            InForce::Builtin(verdict) => verdict.snapshot.clone(),
+            InForce::Policy(policy) => policy.snapshot().clone(),
+            InForce::Unreadable(id) => id.clone(),
+        }
+    }
+
+    fn ready(&self) -> bool {
+        !matches!(&*self.in_force.read(), InForce::Unreadable(_))
+    }
+
+    fn fail_mode(&self) -> FailMode {
+        match &*self.in_force.read() {
+            InForce::Policy(policy) => policy.input().fail_mode(self.clock.now()),
+            InForce::Builtin(_) | InForce::Unreadable(_) => FailMode::Closed,
+        }
+    }
+
+    fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
+        match Policy::load("policy.yaml", text) {
+            Ok(policy) => {
+                *self.in_force.write() = InForce::Policy(Arc::new(policy));
+                Ok(())
+            }
+            Err(errors) => {
+                *self.in_force.write() = InForce::Unreadable(id.clone());
+                Err(errors.iter().map(ToString::to_string).collect())
+            }
+        }
+    }
+
+    async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
+        let Some(policy) = self.watching_outputs() else { return vec![OutputStep::Pass; outputs.len()] };
+        let check = |output: &OutputMeta| {
+            let subject = subject(&output.request, output.bytes, None);
+            match policy.output().metadata(&subject) {
+                OutputLook::Decided(verdict) if verdict.decision == OutputDecision::Allow => OutputStep::Pass,
+                OutputLook::Decided(verdict) => OutputStep::Decided(Arc::new(verdict)),
+                OutputLook::NeedsContent => OutputStep::Scan { hold: policy.output().holds(&subject) },
+            }
+        };
+        outputs.iter().map(check).collect()
+    }
+
+    async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
+        let text = output.result.as_str();
+        let subject = subject(&output.request, text.len(), None);
+        match self.in_force() {
+            InForce::Policy(policy) => Some(policy.output().content(&subject, text, &self.key)),
+            InForce::Builtin(_) | InForce::Unreadable(_) => None,
+        }
+    }
+
+    fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
+        let Some(policy) = self.watching_outputs() else { return text };
+        let subject = subject(request, 0, Some(&text));
+        if !policy.output().needs_content(&subject) {
+            return text;
+        }
+        let verdict = policy.output().content(&subject, &text, &self.key);
+        match (verdict.decision, verdict.redacted) {
+            (OutputDecision::Allow, _) => text,
+            (OutputDecision::Redact, Some(clean)) => clean.as_str().into(),
+            _ => format!("[withheld by policy rule {}]", verdict.rule).into(),
+        }
+    }
+}
+
+fn subject<'a>(request: &'a JobRequest, bytes: usize, error: Option<&'a str>) -> OutputSubject<'a> {
+    OutputSubject {
+        tenant: request.tenant.as_str(),
+        topic: request.topic.as_str(),
+        labels: &request.labels,
+        output_bytes: bytes as u64,
+        error,
+    }
+}

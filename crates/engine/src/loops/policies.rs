@@ -1,0 +1,60 @@
+//! Keeps the kernel at the policy that the Store has in force, whoever put it there and whatever became of the answer.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::ids::ActorId;
+use lockgate_core::request::Json;
+use lockgate_ports::{Activation, Active, SnapshotKind, StoreError};
+use tokio::sync::watch;
+
+use super::tick;
+use crate::Inner;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, inner.settings.expire_every).await {
+        if let Err(error) = inner.policies_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "the policy in force could not be read; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn policies_once(&self) -> Result<(), StoreError> {
+        let active = self.ports.store.active(SnapshotKind::Policy).await?;
+        if let Some(elsewhere) = self.ports.kernel.decided_elsewhere().await {
+            return self.follow(active, elsewhere).await;
+        }
+        let Some(active) = active else { return Ok(()) };
+        if active.id != self.ports.kernel.snapshot() {
+            self.adopt(&active.id, &active.text);
+            self.recall().await?;
+            self.wake.dispatch.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Notes the policy of a kernel elsewhere as the one in force, so that every dispatch is held to it.
+    async fn follow(&self, active: Option<Active>, elsewhere: Arc<str>) -> Result<(), StoreError> {
+        if active.as_ref().is_some_and(|active| active.id == elsewhere) {
+            return Ok(());
+        }
+        let actor = ActorId::from("safety-kernel");
+        let audit = AuditEntry {
+            at: self.ports.clock.now(),
+            tenant: "default".into(),
+            actor: actor.clone(),
+            action: Action::PolicyActivated,
+            subject: elsewhere.clone(),
+            detail: Json::null(),
+        };
+        let expected = active.map_or(0, |active| active.version);
+        let activation = Activation { kind: SnapshotKind::Policy, id: elsewhere, text: "".into(), actor, expected, audit };
+        // Somebody else followed first: the next tick sees whether that was the same.
+        let _ = self.ports.store.activate(activation).await?;
+        self.recall().await?;
+        self.wake.dispatch.notify_one();
+        Ok(())
+    }
+}

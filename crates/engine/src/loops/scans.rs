@@ -1,0 +1,51 @@
+//! Scans the content of results. The duty is a row written with the result, so a crash never skips a scan.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::{Duty, Input, Job, Scanned};
+use lockgate_ports::{OutputContent, StoreError};
+use tokio::sync::watch;
+
+use super::wait;
+use crate::Inner;
+
+/// Results in memory at once; each may have a mebibyte.
+const PAGE: usize = 32;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while wait(&mut stop, inner.settings.scan_every, inner.wake.scan.notified()).await {
+        if let Err(error) = inner.scans_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn scans_once(&self) -> Result<(), StoreError> {
+        let mut after = JobSeq::default();
+        loop {
+            let jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
+            let Some(last) = jobs.last() else { return Ok(()) };
+            after = last.seq;
+            let mut inputs = Vec::with_capacity(jobs.len());
+            for job in jobs {
+                inputs.extend(self.scan(job).await?);
+            }
+            self.drive(inputs).await?;
+        }
+    }
+
+    async fn scan(&self, job: Job) -> Result<Option<(Arc<Job>, Input)>, StoreError> {
+        let detail = self.ports.store.detail(&job.request.job_id).await?;
+        let Some((job, result)) = detail.and_then(|detail| Some((detail.job, detail.result?))) else { return Ok(None) };
+        let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(None) };
+        let attempt = check.attempt;
+        let content = OutputContent { request: job.request.clone(), result: result.clone() };
+        let Some(verdict) = self.ports.kernel.scan(&content).await else { return Ok(None) };
+        self.metrics.governance.output_judged(verdict.decision);
+        let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
+        Ok(Some((Arc::new(job), Input::Scanned(scanned))))
+    }
+}

@@ -1,0 +1,106 @@
+//! Metric families of governance.
+
+use std::sync::Arc;
+
+use lockgate_core::breaker::BreakerState;
+use lockgate_core::output::OutputDecision;
+use lockgate_core::request::JobRequest;
+use lockgate_core::verdict::{Decision, Judgement};
+use lockgate_ports::BreakerView;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByTopic {
+    topic: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByDecision {
+    decision: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByBreaker {
+    breaker: &'static str,
+}
+
+#[derive(Clone)]
+pub(crate) struct GovernanceMetrics {
+    verdicts: Arc<[Counter; 5]>,
+    verdicts_missing: Counter,
+    outputs: Arc<[Counter; 4]>,
+    approvals: Gauge,
+    fail_open: Family<ByTopic, Counter>,
+    bypass_refused: Counter,
+    breakers: Family<ByBreaker, Gauge>,
+}
+
+impl GovernanceMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let verdicts = Family::<ByDecision, Counter>::default();
+        registry.register("policy_verdicts", "Verdicts on attempts", verdicts.clone());
+        let verdicts_missing = Counter::default();
+        registry.register("policy_unavailable", "Verdicts that could not be had", verdicts_missing.clone());
+        let outputs = Family::<ByDecision, Counter>::default();
+        registry.register("output_verdicts", "Verdicts on the content of results", outputs.clone());
+        let approvals = Gauge::default();
+        registry.register("approvals_waiting", "Jobs that wait for a person", approvals.clone());
+        let fail_open = Family::<ByTopic, Counter>::default();
+        registry.register("scheduler_input_fail_open", "Attempts let through unjudged", fail_open.clone());
+        let bypass_refused = Counter::default();
+        registry.register("bypass_refused", "Attempts let through that a later verdict refused", bypass_refused.clone());
+        let breakers = Family::<ByBreaker, Gauge>::default();
+        registry.register("breaker_state", "Circuit breaker: 0 closed, 1 half-open, 2 open", breakers.clone());
+        let verdict = |decision: Decision| verdicts.get_or_create_owned(&ByDecision { decision: decision.as_str() });
+        let output = |decision: OutputDecision| outputs.get_or_create_owned(&ByDecision { decision: decision.as_str() });
+        Self {
+            verdicts: Arc::new(Decision::ALL.map(verdict)),
+            verdicts_missing,
+            outputs: Arc::new(OutputDecision::ALL.map(output)),
+            approvals,
+            fail_open,
+            bypass_refused,
+            breakers,
+        }
+    }
+
+    pub(crate) fn judged(&self, judgements: &[Judgement]) {
+        for judgement in judgements {
+            match judgement {
+                Judgement::Decided(verdict) => self.verdicts[verdict.decision as usize].inc(),
+                Judgement::Unavailable => self.verdicts_missing.inc(),
+            };
+        }
+    }
+
+    pub(crate) fn let_through(&self, request: &JobRequest) {
+        self.fail_open.get_or_create(&ByTopic { topic: request.topic.to_string() }).inc();
+    }
+
+    pub(crate) fn bypasses_refused(&self, count: usize) {
+        self.bypass_refused.inc_by(count as u64);
+    }
+
+    pub(crate) fn output_judged(&self, decision: OutputDecision) {
+        self.outputs[decision as usize].inc();
+    }
+
+    pub(crate) fn approvals_waiting(&self, count: usize) {
+        self.approvals.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn breakers(&self, views: &[BreakerView]) {
+        for view in views {
+            let level = match view.state {
+                BreakerState::Closed => 0,
+                BreakerState::HalfOpen => 1,
+                BreakerState::Open => 2,
+            };
+            self.breakers.get_or_create(&ByBreaker { breaker: view.name }).set(level);
+        }
+    }
+}

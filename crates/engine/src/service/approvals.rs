@@ -1,0 +1,69 @@
+//! Questions that policy puts to people, and their answers.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::{JobId, JobSeq};
+use lockgate_core::job::{Answer, Ballot, Duty, Illegal, Input, Job};
+use lockgate_core::request::{Caller, RequestHash};
+use lockgate_ports::Cursor;
+
+use crate::Engine;
+use crate::error::ApiError;
+
+/// One person's answer, as it comes in.
+#[derive(Clone, Debug)]
+pub struct ApprovalAnswer {
+    pub job_id: JobId,
+    pub answer: Answer,
+    pub note: Option<Arc<str>>,
+    /// What is answered, as the person saw it.
+    pub request_hash: RequestHash,
+    pub rule_hash: Arc<str>,
+}
+
+/// Rows looked at for one page, so that a tenant with nothing to answer costs a bounded read.
+const ROWS_MAX: usize = 1_000;
+
+impl Engine {
+    /// Open questions of the caller's tenant, oldest first, and where the list goes on.
+    pub async fn approvals(
+        &self,
+        caller: &Caller,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<Job>, Option<Cursor>), ApiError> {
+        if !(1..=ROWS_MAX).contains(&limit) {
+            return Err(ApiError::invalid("limit", format_args!("must be between 1 and {ROWS_MAX}")));
+        }
+        let after = JobSeq(cursor.map_or(0, |cursor| cursor.0));
+        let rows = self.inner.ports.store.owing(Duty::Approve, after, ROWS_MAX).await?;
+        let more = rows.len() == ROWS_MAX;
+        let last_read = rows.last().map(|job| Cursor(job.seq.0));
+        let mut own: Vec<Job> = rows.into_iter().filter(|job| job.request.tenant == caller.tenant).collect();
+        if own.len() > limit {
+            own.truncate(limit);
+            let next = own.last().map(|job| Cursor(job.seq.0));
+            return Ok((own, next));
+        }
+        Ok((own, last_read.filter(|_| more)))
+    }
+
+    /// Answers a question. The same answer of the same person twice is one answer.
+    pub async fn answer(&self, caller: &Caller, answer: ApprovalAnswer) -> Result<Job, ApiError> {
+        let job = self.inner.find(caller, &answer.job_id).await?;
+        let ballot = Ballot {
+            actor: caller.actor.clone(),
+            answer: answer.answer,
+            note: answer.note,
+            request_hash: answer.request_hash,
+            rule_hash: answer.rule_hash,
+        };
+        match self.inner.clone().drive_one(job, Input::Vote(ballot)).await {
+            Ok(job) => Ok(Job::clone(&job)),
+            Err(ApiError::State(Illegal::AlreadyVoted)) if answer.answer == Answer::Approve => {
+                Ok(Job::clone(&*self.inner.find(caller, &answer.job_id).await?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

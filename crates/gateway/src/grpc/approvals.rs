@@ -1,0 +1,69 @@
+//! The `Approvals` service: people answer what policy asks, and let results go.
+
+use lockgate_core::job::Answer;
+use lockgate_core::request::Caller;
+use lockgate_engine::{ApiError, ApprovalAnswer};
+use lockgate_proto::v1;
+use lockgate_proto::v1::approvals_server::Approvals;
+use tonic::Request;
+
+use super::lists::{invalid, page, present};
+use super::{ApprovalsService, Reply, answer, caller, convert};
+use crate::queries;
+
+#[tonic::async_trait]
+impl Approvals for ApprovalsService {
+    async fn list_approvals(&self, request: Request<v1::ListApprovalsRequest>) -> Reply<v1::ListApprovalsResponse> {
+        let caller = caller(&request)?;
+        answer(self.list(&caller, request.into_inner()).await)
+    }
+
+    async fn approve(&self, request: Request<v1::AnswerApprovalRequest>) -> Reply<v1::AnswerApprovalResponse> {
+        let caller = caller(&request)?;
+        answer(self.answer(&caller, request.into_inner(), Answer::Approve).await)
+    }
+
+    async fn reject(&self, request: Request<v1::AnswerApprovalRequest>) -> Reply<v1::AnswerApprovalResponse> {
+        let caller = caller(&request)?;
+        answer(self.answer(&caller, request.into_inner(), Answer::Reject).await)
+    }
+
+    async fn release_output(&self, request: Request<v1::ReleaseOutputRequest>) -> Reply<v1::ReleaseOutputResponse> {
+        let caller = caller(&request)?;
+        let v1::ReleaseOutputRequest { job_id, note } = request.into_inner();
+        let note = present(note).map(Into::into);
+        let released = self.0.engine.release(&caller, &job_id.into(), note).await;
+        answer(released.map(|job| v1::ReleaseOutputResponse {
+            job_id: job.request.job_id.to_string(),
+            state: v1::JobState::from(job.state()).into(),
+        }))
+    }
+}
+
+impl ApprovalsService {
+    async fn list(&self, caller: &Caller, wire: v1::ListApprovalsRequest) -> Result<v1::ListApprovalsResponse, ApiError> {
+        let cursor = queries::cursor(&wire.cursor).map_err(invalid)?;
+        let (jobs, next) = self.0.engine.approvals(caller, cursor, page(wire.limit)).await?;
+        Ok(v1::ListApprovalsResponse {
+            approvals: jobs.iter().filter_map(convert::approval).collect(),
+            next_cursor: next.map(queries::cursor_text).unwrap_or_default(),
+        })
+    }
+
+    async fn answer(
+        &self,
+        caller: &Caller,
+        wire: v1::AnswerApprovalRequest,
+        given: Answer,
+    ) -> Result<v1::AnswerApprovalResponse, ApiError> {
+        let ballot = ApprovalAnswer {
+            job_id: wire.job_id.into(),
+            answer: given,
+            note: present(wire.note).map(Into::into),
+            request_hash: queries::request_hash(&wire.request_hash).map_err(invalid)?,
+            rule_hash: wire.rule_hash.into(),
+        };
+        let job = self.0.engine.answer(caller, ballot).await?;
+        Ok(convert::answered(&job))
+    }
+}

@@ -1,0 +1,165 @@
+//! Policies, the audit trail, circuit breakers.
+
+use lockgate_core::audit::AuditRow as CoreRow;
+use lockgate_engine::{Activated as EngineActivated, Verified as EngineVerified};
+use lockgate_ports::BreakerView;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{document, time};
+use crate::policies::Known;
+
+/// A policy that is or was in force.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Policy {
+    snapshot: String,
+    /// 0 for the built-in one, which nobody activated.
+    version: u64,
+    in_force: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    activated_at: Option<String>,
+    /// Not in lists; absent for the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Policies {
+    /// The latest activation first.
+    policies: Vec<Policy>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Activated {
+    version: u64,
+    snapshot: String,
+    /// It was in force already; nothing changed.
+    unchanged: bool,
+    /// Attempts on their way to a worker that were called back.
+    recalled: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct AuditRows {
+    rows: Vec<AuditRow>,
+    /// What to send as `after` for the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct AuditRow {
+    id: i64,
+    at: String,
+    tenant: String,
+    actor: String,
+    action: &'static str,
+    /// The job or the policy snapshot it happened to.
+    subject: String,
+    #[schema(value_type = Option<serde_json::Value>)]
+    detail: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Verified {
+    intact: bool,
+    /// Blocks and rows that were found untouched.
+    blocks: u64,
+    rows: u64,
+    /// Rows that no block vouches for yet.
+    unsealed: u64,
+    /// The first broken place, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Breakers {
+    /// Empty when the safety kernel is in process.
+    breakers: Vec<Breaker>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Breaker {
+    name: &'static str,
+    /// closed, open or half_open
+    state: &'static str,
+    /// In a row, while closed.
+    failures: u32,
+    /// When the first probe is let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+}
+
+impl From<Known> for Policy {
+    fn from(known: Known) -> Self {
+        let activation = known.activation.as_ref();
+        Self {
+            snapshot: known.snapshot.to_string(),
+            version: activation.map_or(0, |activation| activation.version),
+            in_force: known.in_force,
+            actor: activation.map(|activation| activation.actor.to_string()),
+            activated_at: activation.map(|activation| time(activation.at)),
+            text: known.text.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl From<Vec<Known>> for Policies {
+    fn from(known: Vec<Known>) -> Self {
+        Self { policies: known.into_iter().map(Policy::from).collect() }
+    }
+}
+
+impl From<EngineActivated> for Activated {
+    fn from(activated: EngineActivated) -> Self {
+        let EngineActivated { version, snapshot, unchanged, recalled } = activated;
+        Self { version, snapshot: snapshot.to_string(), unchanged, recalled }
+    }
+}
+
+impl AuditRows {
+    pub(in crate::rest) fn new(rows: &[CoreRow], next_after: Option<i64>) -> Self {
+        Self { rows: rows.iter().map(AuditRow::from).collect(), next_after }
+    }
+}
+
+impl From<&CoreRow> for AuditRow {
+    fn from(row: &CoreRow) -> Self {
+        let entry = &row.entry;
+        Self {
+            id: row.id,
+            at: time(entry.at),
+            tenant: entry.tenant.to_string(),
+            actor: entry.actor.to_string(),
+            action: entry.action.as_str(),
+            subject: entry.subject.to_string(),
+            detail: document(&entry.detail),
+        }
+    }
+}
+
+impl From<EngineVerified> for Verified {
+    fn from(verified: EngineVerified) -> Self {
+        let EngineVerified { blocks, rows, unsealed, broken } = verified;
+        Self { intact: broken.is_none(), blocks, rows, unsealed, broken: broken.map(|broken| broken.to_string()) }
+    }
+}
+
+impl From<Vec<BreakerView>> for Breakers {
+    fn from(views: Vec<BreakerView>) -> Self {
+        let breaker = |view: BreakerView| Breaker {
+            name: view.name,
+            state: view.state.as_str(),
+            failures: view.failures,
+            open_until: view.open_until.map(time),
+            last_error: view.last_error.as_ref().map(ToString::to_string),
+        };
+        Self { breakers: views.into_iter().map(breaker).collect() }
+    }
+}

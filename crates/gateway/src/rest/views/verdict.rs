@@ -1,0 +1,218 @@
+//! What policy said about a job and about its result.
+
+use lockgate_core::job as core;
+use lockgate_core::policy::{Explanation, Look, LookOutcome};
+use lockgate_core::scan;
+use lockgate_core::verdict::{self, Access};
+use lockgate_proto::{output_stage_name, scope_name};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A decision with its grounds.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Verdict {
+    /// allow, deny, require_approval, throttle or allow_with_constraints
+    decision: &'static str,
+    /// The rule that decided.
+    rule: String,
+    /// Hash of the rule's own text; approvals are bound to it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    rule_hash: String,
+    reason: String,
+    /// The policy it was made under.
+    snapshot: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints: Option<Constraints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalTerms>,
+    /// What the submitter could change to be allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remediations: Vec<Remediation>,
+}
+
+/// Conditions under which an attempt may run.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Constraints {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_runtime_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_pools: Option<Vec<String>>,
+    /// allow or deny
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'static str>,
+    /// allow or deny
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exec: Option<&'static str>,
+}
+
+/// Who must agree, and for how long that counts.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct ApprovalTerms {
+    approvers: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_expiry_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_for_ms: Option<u64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Remediation {
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacement_topic: Option<String>,
+}
+
+/// A verdict and the rules that were looked at on the way to it.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Explained {
+    verdict: Verdict,
+    /// In the order they were looked at.
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Step {
+    /// base, tenant or workflow
+    scope: &'static str,
+    rule: String,
+    /// matched, missed or failed; a rule that cannot be evaluated denies
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+/// The check of a result.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct OutputCheck {
+    /// The attempt whose result it is.
+    attempt: u32,
+    /// scanning, held, unchecked or checked
+    stage: &'static str,
+    /// allow, quarantine, deny or redact; absent before the check
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<String>,
+    /// Places in the result, never the text itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released_by: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Finding {
+    /// secrets, pii, injection or pattern
+    kind: &'static str,
+    rule: String,
+    /// In bytes of the result's text.
+    offset: usize,
+    length: usize,
+    /// Keyed: equal for equal text, and says nothing else.
+    hash: String,
+}
+
+impl From<&verdict::Verdict> for Verdict {
+    fn from(verdict: &verdict::Verdict) -> Self {
+        Self {
+            decision: verdict.decision.as_str(),
+            rule: verdict.rule.to_string(),
+            rule_hash: verdict.rule_hash.to_string(),
+            reason: verdict.reason.to_string(),
+            snapshot: verdict.snapshot.to_string(),
+            constraints: (!verdict.constraints.is_none()).then(|| Constraints::from(&verdict.constraints)),
+            approval: verdict.approval.as_ref().map(ApprovalTerms::from),
+            remediations: verdict.remediations.iter().map(Remediation::from).collect(),
+        }
+    }
+}
+
+impl From<&verdict::Constraints> for Constraints {
+    fn from(constraints: &verdict::Constraints) -> Self {
+        let access = |access: Access| match access {
+            Access::Allow => "allow",
+            Access::Deny => "deny",
+        };
+        let pools = constraints.allowed_pools.as_ref();
+        Self {
+            max_runtime_ms: constraints.max_runtime_ms,
+            max_retries: constraints.max_retries,
+            max_output_bytes: constraints.max_output_bytes,
+            allowed_pools: pools.map(|pools| pools.iter().map(ToString::to_string).collect()),
+            network: constraints.network.map(access),
+            exec: constraints.exec.map(access),
+        }
+    }
+}
+
+impl From<&verdict::ApprovalTerms> for ApprovalTerms {
+    fn from(terms: &verdict::ApprovalTerms) -> Self {
+        let verdict::ApprovalTerms { approvers, request_expiry_ms, valid_for_ms } = *terms;
+        Self { approvers, request_expiry_ms, valid_for_ms }
+    }
+}
+
+impl From<&verdict::Remediation> for Remediation {
+    fn from(remediation: &verdict::Remediation) -> Self {
+        Self {
+            title: remediation.title.to_string(),
+            summary: remediation.summary.as_ref().map(ToString::to_string),
+            replacement_topic: remediation.replacement_topic.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl From<&Explanation> for Explained {
+    fn from(explanation: &Explanation) -> Self {
+        Self { verdict: Verdict::from(&explanation.verdict), steps: explanation.looks.iter().map(Step::from).collect() }
+    }
+}
+
+impl From<&Look> for Step {
+    fn from(look: &Look) -> Self {
+        let (outcome, why) = match &look.outcome {
+            LookOutcome::Matched => ("matched", None),
+            LookOutcome::Missed(why) => ("missed", Some(why.clone())),
+            LookOutcome::Failed(why) => ("failed", Some(why.clone())),
+        };
+        Self { scope: scope_name(look.scope), rule: look.rule.to_string(), outcome, why }
+    }
+}
+
+impl From<&core::OutputCheck> for OutputCheck {
+    fn from(check: &core::OutputCheck) -> Self {
+        let verdict = check.verdict.as_deref();
+        Self {
+            attempt: check.attempt,
+            stage: output_stage_name(check.stage),
+            decision: verdict.map(|verdict| verdict.decision.as_str()),
+            rule: verdict.map(|verdict| verdict.rule.to_string()),
+            reason: verdict.map(|verdict| verdict.reason.to_string()),
+            snapshot: verdict.map(|verdict| verdict.snapshot.to_string()),
+            findings: verdict.into_iter().flat_map(|verdict| &verdict.findings).map(Finding::from).collect(),
+            released_by: check.released_by.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl From<&scan::Finding> for Finding {
+    fn from(finding: &scan::Finding) -> Self {
+        Self {
+            kind: finding.kind.as_str(),
+            rule: finding.rule.to_string(),
+            offset: finding.offset,
+            length: finding.length,
+            hash: finding.hash.clone(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `lockgate breaker`: the circuit breakers before a remote safety kernel.
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// Show the circuit breakers between this server and its safety kernel
+#[derive(Args, Debug)]
+pub(crate) struct Breaker {}
+
+impl Breaker {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        let response = session.admin().list_breakers(v1::ListBreakersRequest {}).await;
+        let breakers = view::Breakers::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&breakers)?;
+        } else if breakers.breakers.is_empty() {
+            session.out.remark("no circuit breakers: the safety kernel is part of the server");
+        } else {
+            session.out.line(&table(&breakers, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn table(breakers: &view::Breakers, out: Output) -> String {
+    let rows: Vec<_> = breakers
+        .breakers
+        .iter()
+        .map(|breaker| {
+            let tone = match breaker.state.as_str() {
+                "closed" => Tone::Good,
+                "half_open" => Tone::Waiting,
+                _ => Tone::Bad,
+            };
+            vec![
+                Field::text(&breaker.name),
+                Field::text(&breaker.state).toned(tone),
+                Field::number(&breaker.failures),
+                out.relative_or_dash(breaker.open_until),
+                Field::clipped(breaker.last_error.as_deref().unwrap_or_default()),
+            ]
+        })
+        .collect();
+    out.table(&["breaker", "state", "failures", "next probe", "last error"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::output::Format;
+
+    #[test]
+    fn an_open_breaker_says_why_and_until_when() {
+        let open = v1::Breaker {
+            name: "input".to_owned(),
+            state: "open".to_owned(),
+            failures: 3,
+            open_until_ms: Some(30_000),
+            last_error: "connection refused".to_owned(),
+        };
+        let breakers = view::Breakers::from(v1::ListBreakersResponse { breakers: vec![open] });
+        let text = table(&breakers, Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH));
+        let expected = "BREAKER  STATE  FAILURES  NEXT PROBE  LAST ERROR
+input    open          3  in 30s      connection refused";
+        assert_eq!(text, expected);
+    }
+}

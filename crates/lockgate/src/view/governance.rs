@@ -1,0 +1,143 @@
+//! Policies, the audit trail and circuit breakers, as the REST contract has them.
+
+use lockgate_proto::v1;
+use serde::Serialize;
+
+use super::convert::{document, present, time};
+use super::{Json, Moment};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Policies {
+    pub(crate) policies: Vec<Policy>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Policy {
+    pub(crate) snapshot: String,
+    pub(crate) version: u64,
+    pub(crate) in_force: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) activated_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Activated {
+    pub(crate) version: u64,
+    pub(crate) snapshot: String,
+    pub(crate) unchanged: bool,
+    pub(crate) recalled: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct AuditRows {
+    pub(crate) rows: Vec<AuditRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_after: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct AuditRow {
+    pub(crate) id: i64,
+    pub(crate) at: Option<Moment>,
+    pub(crate) tenant: String,
+    pub(crate) actor: String,
+    pub(crate) action: String,
+    pub(crate) subject: String,
+    pub(crate) detail: Option<Json>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Verified {
+    pub(crate) intact: bool,
+    pub(crate) blocks: u64,
+    pub(crate) rows: u64,
+    pub(crate) unsealed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) broken: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Breakers {
+    pub(crate) breakers: Vec<Breaker>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Breaker {
+    pub(crate) name: String,
+    pub(crate) state: String,
+    pub(crate) failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) open_until: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<String>,
+}
+
+impl From<v1::Policy> for Policy {
+    fn from(policy: v1::Policy) -> Self {
+        Self {
+            snapshot: policy.snapshot,
+            version: policy.version,
+            in_force: policy.in_force,
+            actor: present(policy.actor),
+            activated_at: policy.activated_at_ms.and_then(time),
+            text: present(policy.text),
+        }
+    }
+}
+
+impl From<v1::ListPoliciesResponse> for Policies {
+    fn from(response: v1::ListPoliciesResponse) -> Self {
+        Self { policies: response.policies.into_iter().map(Policy::from).collect() }
+    }
+}
+
+impl From<v1::ActivatePolicyResponse> for Activated {
+    fn from(response: v1::ActivatePolicyResponse) -> Self {
+        let v1::ActivatePolicyResponse { version, snapshot, unchanged, recalled } = response;
+        Self { version, snapshot, unchanged, recalled }
+    }
+}
+
+impl From<v1::ListAuditResponse> for AuditRows {
+    fn from(response: v1::ListAuditResponse) -> Self {
+        Self { rows: response.rows.into_iter().map(AuditRow::from).collect(), next_after: response.next_after }
+    }
+}
+
+impl From<v1::AuditRow> for AuditRow {
+    fn from(row: v1::AuditRow) -> Self {
+        Self {
+            id: row.id,
+            at: time(row.at_ms),
+            tenant: row.tenant,
+            actor: row.actor,
+            action: row.action,
+            subject: row.subject,
+            detail: document(&row.detail_json),
+        }
+    }
+}
+
+impl From<v1::VerifyAuditResponse> for Verified {
+    fn from(response: v1::VerifyAuditResponse) -> Self {
+        let v1::VerifyAuditResponse { blocks, rows, unsealed, broken } = response;
+        Self { intact: broken.is_empty(), blocks, rows, unsealed, broken: present(broken) }
+    }
+}
+
+impl From<v1::ListBreakersResponse> for Breakers {
+    fn from(response: v1::ListBreakersResponse) -> Self {
+        let breaker = |breaker: v1::Breaker| Breaker {
+            name: breaker.name,
+            state: breaker.state,
+            failures: breaker.failures,
+            open_until: breaker.open_until_ms.and_then(time),
+            last_error: present(breaker.last_error),
+        };
+        Self { breakers: response.breakers.into_iter().map(breaker).collect() }
+    }
+}

@@ -1,0 +1,74 @@
+//! Configuration in force: immutable texts by content, and one versioned row that says which of them counts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::ids::ActorId;
+use lockgate_core::time::Timestamp;
+
+use super::StoreError;
+
+#[async_trait]
+pub trait Snapshots: Send + Sync {
+    /// S-7: keeps the text and puts it in force, in one commit with its audit row, if `expected` is still the version in
+    /// force (0: none ever was). From then on no dispatch under another policy is committed. The new version.
+    async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError>;
+
+    /// What is in force.
+    async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError>;
+
+    /// Texts that were ever in force, the latest activation of each first.
+    async fn snapshots(&self, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StoreError>;
+
+    /// One text by its id.
+    async fn snapshot(&self, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StoreError>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SnapshotKind {
+    Policy,
+}
+
+impl SnapshotKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Activation {
+    pub kind: SnapshotKind,
+    pub id: Arc<str>,
+    pub text: Arc<str>,
+    pub actor: ActorId,
+    pub expected: u64,
+    pub audit: AuditEntry,
+}
+
+/// Somebody else activated meanwhile: look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("version {in_force} is in force")]
+pub struct Outdated {
+    pub in_force: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    pub version: u64,
+    pub id: Arc<str>,
+    pub text: Arc<str>,
+    pub actor: ActorId,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotRow {
+    pub id: Arc<str>,
+    /// Its latest activation.
+    pub version: u64,
+    pub actor: ActorId,
+    pub at: Timestamp,
+}

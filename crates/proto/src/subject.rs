@@ -1,0 +1,139 @@
+//! A job as policy sees it, both ways.
+
+use lockgate_core::ids::{JobId, check_name};
+use lockgate_core::request::{Caller, FieldError, JobRequest, NewJob};
+
+use crate::names::known_priority;
+use crate::request::{json, present};
+use crate::v1;
+
+/// The id of a subject that names none. Nothing is counted or stored under it.
+const UNNAMED: &str = "unnamed";
+
+/// What policy may look at, and nothing else.
+pub fn subject_to_wire(request: &JobRequest) -> v1::Subject {
+    v1::Subject {
+        job_id: request.job_id.to_string(),
+        tenant: request.tenant.to_string(),
+        actor: request.actor.to_string(),
+        actor_type: request.actor_type.as_deref().unwrap_or_default().to_owned(),
+        topic: request.topic.to_string(),
+        capability: request.capability.as_deref().unwrap_or_default().to_owned(),
+        risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
+        requires: request.requires.iter().map(ToString::to_string).collect(),
+        labels: request.labels.clone().into_iter().collect(),
+        priority: v1::Priority::from(request.priority()).into(),
+        payload_json: crate::json_bytes(&request.payload),
+    }
+}
+
+/// The request behind a subject, as far as policy can tell requests apart. Tenant, actor and the actor's type are the
+/// caller's where the subject names none. Every field that cannot be taken is named.
+pub fn subject_from_wire(wire: v1::Subject, caller: &Caller) -> Result<JobRequest, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let whose = whose(&wire, caller, &mut errors);
+    let priority = known_priority(wire.priority).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    let payload = json("payload", &wire.payload_json).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    let new = NewJob {
+        job_id: present(wire.job_id),
+        topic: wire.topic,
+        payload,
+        priority,
+        labels: wire.labels.into_iter().collect(),
+        requires: wire.requires.into_iter().collect(),
+        capability: present(wire.capability),
+        risk_tags: wire.risk_tags.into_iter().collect(),
+        ..NewJob::default()
+    };
+    match JobRequest::check(new, &whose, || JobId::from(UNNAMED)) {
+        Ok(request) if errors.is_empty() => Ok(request),
+        Ok(_) => Err(errors),
+        Err(more) => Err(errors.into_iter().chain(more).collect()),
+    }
+}
+
+fn whose(wire: &v1::Subject, caller: &Caller, errors: &mut Vec<FieldError>) -> Caller {
+    let mut named = |field: &str, name: &str| {
+        if let Err(error) = check_name(name).or_else(|error| if name.is_empty() { Ok(()) } else { Err(error) }) {
+            errors.push(FieldError::new(field, error));
+        }
+        !name.is_empty()
+    };
+    let mut whose = caller.clone();
+    if named("tenant", &wire.tenant) {
+        whose.tenant = wire.tenant.as_str().into();
+    }
+    if named("actor", &wire.actor) {
+        // The type belongs to the actor: another actor does not have the caller's.
+        whose.actor_type = None;
+        whose.actor = wire.actor.as_str().into();
+    }
+    if named("actor_type", &wire.actor_type) {
+        whose.actor_type = Some(wire.actor_type.as_str().into());
+    }
+    whose
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_core::lane::Priority;
+    use lockgate_core::request::Json;
+
+    use super::*;
+
+    fn request() -> JobRequest {
+        let new = NewJob {
+            job_id: Some("j".into()),
+            topic: "job.deploy".into(),
+            payload: Some(Json::trusted(r#"{"b":1, "a":2}"#)),
+            priority: Some(Priority::High),
+            labels: [("env".to_owned(), "prod".to_owned())].into(),
+            requires: ["gpu".to_owned()].into(),
+            capability: Some("deploy".into()),
+            risk_tags: ["destructive".to_owned()].into(),
+            ..NewJob::default()
+        };
+        let mut caller = Caller::new("acme", "ann");
+        caller.actor_type = Some("agent".into());
+        JobRequest::check(new, &caller, || unreachable!("the id is chosen")).expect("valid")
+    }
+
+    #[test]
+    fn what_policy_sees_survives_the_wire() {
+        let somebody = Caller::new("other", "bob");
+        assert_eq!(subject_from_wire(subject_to_wire(&request()), &somebody), Ok(request()));
+    }
+
+    #[test]
+    fn whoever_is_not_named_is_the_caller() {
+        let wire = v1::Subject { topic: "job.x".into(), ..v1::Subject::default() };
+        let mut caller = Caller::new("acme", "ann");
+        caller.actor_type = Some("agent".into());
+        let request = subject_from_wire(wire.clone(), &caller).expect("valid");
+        assert_eq!((request.tenant.as_str(), request.actor.as_str()), ("acme", "ann"));
+        assert_eq!(request.actor_type.as_deref(), Some("agent"));
+
+        let other = subject_from_wire(v1::Subject { actor: "bob".into(), ..wire }, &caller).expect("valid");
+        assert_eq!((other.actor.as_str(), other.actor_type), ("bob", None));
+    }
+
+    #[test]
+    fn every_field_that_cannot_be_taken_is_named() {
+        let wire = v1::Subject {
+            tenant: "a b".into(),
+            priority: 9,
+            payload_json: "{".into(),
+            labels: [("_x".to_owned(), String::new())].into(),
+            ..v1::Subject::default()
+        };
+        let errors = subject_from_wire(wire, &Caller::new("acme", "ann")).expect_err("refused");
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["tenant", "priority", "payload", "topic", "labels"]);
+    }
+}
