@@ -28,7 +28,7 @@ enum Doubt {
 }
 
 impl Inner {
-    /// One claim for all free places. How many jobs were sent; zero means that nothing fits now.
+    /// One claim for all free places. How many jobs moved, to a worker or to a new verdict; zero means that nothing fits now.
     pub(crate) async fn dispatch_once(&self) -> Result<usize, StoreError> {
         let pool = PoolName::from(DEFAULT_POOL);
         let shapes = self.ports.lanes.shapes(&pool).await;
@@ -45,9 +45,10 @@ impl Inner {
         }
         let tickets = self.tickets(claims, |seat| free[seat].session.clone()).await;
         let (tickets, stale): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|t| self.verdict_stands(&t.job));
+        let moved = stale.len();
         let judged = self.judge_again(stale).await;
         let sent = self.send_out(tickets).await?;
-        judged.map(|()| sent)
+        judged.map(|()| sent + moved)
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.

@@ -3,6 +3,7 @@
 mod crash;
 mod disk;
 mod folder;
+mod governance;
 mod harness;
 mod restart;
 mod tour;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::Caller;
 use lockgate_core::scan::FindingKey;
@@ -15,6 +16,7 @@ use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
 use lockgate_ports::{Clock, Kernel};
 use tokio::sync::watch;
 
+use crate::args;
 use crate::error::CliError;
 
 /// How often the policy file is looked at.
@@ -52,6 +54,10 @@ pub(crate) struct GovernanceArgs {
         help_heading = "Governance"
     )]
     safety_kernel: Option<String>,
+
+    /// How long a safety kernel that failed three times is left alone before it is tried again
+    #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN", help_heading = "Governance")]
+    safety_kernel_retry: Duration,
 
     /// Certificate authority of the safety kernel, a PEM file; the public ones unless given
     #[arg(long, env = "SAFETY_KERNEL_TLS_CA", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
@@ -96,7 +102,8 @@ impl GovernanceArgs {
             true => Tls::Insecure,
             false => Tls::Required { ca: self.safety_kernel_ca.clone() },
         };
-        let options = Options { outputs: self.output_policy.unwrap_or(false), ..Options::default() };
+        let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
+        let options = Options { breaker, outputs: self.output_policy.unwrap_or(false), ..Options::default() };
         let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
     }
