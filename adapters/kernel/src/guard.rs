@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockgate_core::breaker::{Breaker, BreakerSettings};
 use lockgate_ports::{BreakerView, Clock};
 use parking_lot::Mutex;
-use tonic::{Response, Status};
+use tonic::{Code, Response, Status};
 
 pub(crate) struct Guard {
     name: &'static str,
@@ -40,6 +40,12 @@ impl Guard {
         let ticket = self.inner.lock().breaker.ask(self.clock.now()).ok()?;
         let answer = match tokio::time::timeout(within, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
+            // The kernel is there and does not like this one question: no reason to stop asking it others.
+            Ok(Err(status)) if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) => {
+                self.inner.lock().breaker.succeeded(ticket);
+                tracing::warn!(breaker = self.name, %status, "the safety kernel refused a question");
+                return None;
+            }
             Ok(Err(status)) => Err(format!("{:?}: {}", status.code(), status.message())),
             Err(_) => Err(format!("no answer within {within:?}")),
         };

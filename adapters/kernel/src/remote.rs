@@ -21,6 +21,9 @@ use crate::guard::Guard;
 
 /// No verdict carries this name, so nothing is dispatched until the kernel has said what is in force.
 const UNKNOWN: &str = "remote:unknown";
+/// Requests and payload bytes of one call.
+const PAGE_MAX: usize = 500;
+const PAGE_BYTES_MAX: usize = 8 << 20;
 /// Largest answer taken.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
@@ -71,16 +74,7 @@ impl RemoteKernel {
         })
     }
 
-    fn learn(&self, snapshot: &Arc<str>) {
-        if *self.snapshot.read() != *snapshot {
-            *self.snapshot.write() = snapshot.clone();
-        }
-    }
-}
-
-#[async_trait]
-impl Kernel for RemoteKernel {
-    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+    async fn judge_page(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
         let subjects = requests.iter().map(|request| subject_to_wire(request)).collect();
         let mut kernel = self.kernel.clone();
         let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
@@ -89,11 +83,24 @@ impl Kernel for RemoteKernel {
         let Some(verdicts) = answer.map(|a| a.verdicts).filter(|verdicts| verdicts.len() == requests.len()) else {
             return vec![Judgement::Unavailable; requests.len()];
         };
-        let verdicts: Vec<Arc<Verdict>> = verdicts.into_iter().map(|wire| Arc::new(verdict_from_wire(wire))).collect();
-        if let Some(last) = verdicts.last() {
-            self.learn(&last.snapshot);
+        let in_force = self.snapshot();
+        let judgement = |wire| {
+            let verdict = verdict_from_wire(wire);
+            // Judged before or after a change of policy: asked again once the Store knows which one is in force.
+            if verdict.snapshot == in_force { Judgement::Decided(Arc::new(verdict)) } else { Judgement::Unavailable }
+        };
+        verdicts.into_iter().map(judgement).collect()
+    }
+}
+
+#[async_trait]
+impl Kernel for RemoteKernel {
+    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        let mut judgements = Vec::with_capacity(requests.len());
+        for page in pages(requests) {
+            judgements.extend(self.judge_page(page).await);
         }
-        verdicts.into_iter().map(Judgement::Decided).collect()
+        judgements
     }
 
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
@@ -119,14 +126,17 @@ impl Kernel for RemoteKernel {
         vec![self.input.view(), self.output.view()]
     }
 
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
     async fn decided_elsewhere(&self) -> Option<Arc<str>> {
         let mut kernel = self.kernel.clone();
         let asked = kernel.list_snapshots(v1::ListSnapshotsRequest {});
         let answer = self.input.call(self.options.answer_within, asked).await;
-        if let Some(in_force) = answer.and_then(|answer| answer.snapshots.into_iter().next()) {
-            self.learn(&in_force.into());
-        }
-        Some(self.snapshot()).filter(|snapshot| **snapshot != *UNKNOWN)
+        let in_force: Arc<str> = answer?.snapshots.into_iter().next()?.into();
+        *self.snapshot.write() = in_force.clone();
+        Some(in_force)
     }
 
     fn adopt(&self, id: &Arc<str>, _text: &str) -> Result<(), Vec<String>> {
@@ -134,7 +144,7 @@ impl Kernel for RemoteKernel {
     }
 
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
-        let step = if self.options.outputs { OutputStep::Scan { hold: false } } else { OutputStep::Pass };
+        let step = if self.options.outputs { OutputStep::Scan { hold: true } } else { OutputStep::Pass };
         vec![step; outputs.len()]
     }
 
@@ -150,6 +160,23 @@ impl Kernel for RemoteKernel {
     fn clean(&self, _request: &JobRequest, text: Arc<str>) -> Arc<str> {
         text
     }
+}
+
+/// Requests of one call, within what the kernel takes in one message.
+fn pages(mut requests: &[Arc<JobRequest>]) -> Vec<&[Arc<JobRequest>]> {
+    let mut pages = Vec::new();
+    while !requests.is_empty() {
+        let mut bytes = 0;
+        let fits = |request: &&Arc<JobRequest>| {
+            bytes += request.payload.as_str().len();
+            bytes <= PAGE_BYTES_MAX
+        };
+        let count = requests.iter().take(PAGE_MAX).take_while(fits).count().max(1);
+        let (page, rest) = requests.split_at(count);
+        pages.push(page);
+        requests = rest;
+    }
+    pages
 }
 
 struct Alone;

@@ -224,7 +224,7 @@ impl Inner {
             if *judgement == Judgement::Unavailable {
                 tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
                 self.metrics.governance.let_through(request);
-                let verdict = Verdict::bypass("the safety kernel did not answer", self.ports.kernel.snapshot());
+                let verdict = Verdict::bypass("the safety kernel did not answer", self.recalled.lock().clone());
                 *judgement = Judgement::Decided(Arc::new(verdict));
             }
         }

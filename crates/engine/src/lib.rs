@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use lockgate_core::ids::EdgeId;
 use lockgate_core::job::Env;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
 use lockgate_ports::{Bus, Clock, Entropy, Kernel, Lanes, Mint, Store};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -59,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) edge: edge::Edge,
     pub(crate) wake: Wakeups,
     pub(crate) health: loops::Health,
+    /// The policy of the Store that everything on its way was last compared with.
+    pub(crate) recalled: Mutex<Arc<str>>,
 }
 
 /// Reasons for a loop to run before its next tick.
@@ -79,6 +82,7 @@ impl Engine {
             edge: edge::Edge::new(edge),
             wake: Wakeups::default(),
             health: loops::Health::default(),
+            recalled: Mutex::new(BUILTIN_ALLOW.into()),
             ports,
             settings,
             metrics,

@@ -39,8 +39,12 @@ pub trait Kernel: Send + Sync {
         Vec::new()
     }
 
-    /// The snapshot in force where the decisions are made, if that is not here: the Store then follows the kernel, not the
-    /// kernel the Store.
+    /// Whether somebody else decides: the Store then follows the kernel, not the kernel the Store.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// The snapshot in force there, if it could be asked just now.
     async fn decided_elsewhere(&self) -> Option<Arc<str>> {
         None
     }

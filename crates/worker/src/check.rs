@@ -39,6 +39,7 @@ impl Context {
         let verdict = self.ask(kind, value, detail).await?;
         match verdict.decision() {
             Decision::Allow | Decision::AllowWithConstraints => Ok(()),
+            Decision::Throttle => Err(JobError::retryable(format!("policy slows {kind} {value} down: {}", verdict.reason))),
             _ => Err(JobError::fatal(format!("policy refuses {kind} {value} (rule {}): {}", verdict.rule, verdict.reason))),
         }
     }

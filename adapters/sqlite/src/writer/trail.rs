@@ -26,7 +26,9 @@ impl Ledger<'_> {
         if in_force.unsigned_abs() != change.expected {
             return Ok(Err(Outdated { in_force: in_force.unsigned_abs() }));
         }
-        let keep = "INSERT INTO snapshots (kind, id, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        // An empty text is one that is kept elsewhere; the first that is known stays for ever.
+        let keep = "INSERT INTO snapshots (kind, id, text) VALUES (?1, ?2, ?3) \
+                    ON CONFLICT DO UPDATE SET text = excluded.text WHERE text = ''";
         self.conn.prepare_cached(keep)?.execute(params![kind, &*change.id, &*change.text])?;
         let version = in_force + 1;
         let sql = "INSERT INTO activations (kind, version, id, actor, at) VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Env, EventKind, Failure, Illegal, Job, Reason, Transition};
+use super::{Env, EventKind, Illegal, Job, Transition};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, Judgement, Verdict};
+use crate::verdict::{Judgement, Verdict};
 
 /// An entry of the bypass ledger. It stays in the life it happened in; a replay starts clean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,17 +18,9 @@ pub struct Bypass {
     /// What the kernel said when it was back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Arc<Verdict>>,
-}
-
-impl Bypass {
-    /// Whether it should not have been let through.
-    pub fn was_wrong(&self) -> bool {
-        self.judged.as_ref().is_some_and(|verdict| !allows(verdict.decision))
-    }
-}
-
-const fn allows(decision: Decision) -> bool {
-    matches!(decision, Decision::Allow | Decision::AllowWithConstraints | Decision::Throttle)
+    /// It should not have been let through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wrong: bool,
 }
 
 impl Job {
@@ -46,9 +38,8 @@ impl Job {
             return Err(Illegal::NotDue);
         }
         let mut transition = Transition::from(self);
-        let judged = Bypass { judged: Some(verdict.clone()), ..bypass.clone() };
-        let wrong = judged.was_wrong();
-        transition.job.life.bypass = Some(judged);
+        let wrong = !env.judgement_allows(&self.life);
+        transition.job.life.bypass = Some(Bypass { judged: Some(verdict.clone()), wrong, ..bypass.clone() });
         if !wrong {
             return Ok(transition);
         }
@@ -57,12 +48,13 @@ impl Job {
             event.rule = Some(rule.into());
             event.message = Some(verdict.reason.clone());
         });
-        if self.life.state.is_terminal() || self.in_output_check() {
+        // Only the attempt that was let through is taken back; a later one waits for its own verdict.
+        let on_its_way = self.life.attempt.verdict.as_ref().is_some_and(|verdict| verdict.bypassed);
+        if self.life.state.is_terminal() || self.in_output_check() || !on_its_way {
             return Ok(transition);
         }
         transition.stop_worker();
-        let text = format!("let through while the safety kernel was away, and refused now: {}", verdict.reason);
-        Ok(transition.denied(Failure::new(Reason::Denied, text), None, env.now))
+        Ok(transition.next_attempt(env.now, env))
     }
 }
 
@@ -73,7 +65,7 @@ impl Transition {
             return;
         }
         let attempt = self.job.life.attempt.no;
-        self.job.life.bypass = Some(Bypass { attempt, at: now, reason: verdict.reason.clone(), judged: None });
+        self.job.life.bypass = Some(Bypass { attempt, at: now, reason: verdict.reason.clone(), judged: None, wrong: false });
         self.event(EventKind::SafetyBypassed, now, |event| event.message = Some(verdict.reason.clone()));
     }
 }

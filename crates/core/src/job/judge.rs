@@ -31,7 +31,7 @@ impl Job {
 
 impl Env<'_> {
     /// Whether the judgement lets an attempt of this life go on. Without one there is no reason to call it back.
-    fn judgement_allows(&self, life: &Life) -> bool {
+    pub(super) fn judgement_allows(&self, life: &Life) -> bool {
         let Judgement::Decided(verdict) = &self.judgement else { return true };
         match verdict.decision {
             Decision::Allow | Decision::AllowWithConstraints | Decision::Throttle => true,

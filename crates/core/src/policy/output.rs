@@ -90,12 +90,24 @@ impl OutputPolicy {
         self.rules.iter().find(|rule| rule.fits(subject)).is_some_and(|rule| !rule.content.is_none())
     }
 
-    /// Whether the job has to wait for the content check.
+    /// Whether the job has to wait for the content check. Also when a rule after the content would withhold the result
+    /// whatever is in it: what cannot come out clean must not be out meanwhile.
     pub fn holds(&self, subject: &OutputSubject<'_>) -> bool {
-        let asked = self.rules.iter().filter(|rule| rule.fits(subject)).take_while(|rule| !rule.content.is_none());
-        let mut asked = asked.peekable();
-        let held_topic = || self.hold_topics.iter().any(|topic| topic.matches(subject.topic));
-        asked.peek().is_some() && (held_topic() || asked.any(|rule| rule.hold))
+        let mut asked = false;
+        for rule in self.rules.iter().filter(|rule| rule.fits(subject)) {
+            if rule.content.is_none() {
+                return asked && (rule.decision.withholds() || self.is_held_topic(subject));
+            }
+            asked = true;
+            if rule.hold {
+                return true;
+            }
+        }
+        asked && self.is_held_topic(subject)
+    }
+
+    fn is_held_topic(&self, subject: &OutputSubject<'_>) -> bool {
+        self.hold_topics.iter().any(|topic| topic.matches(subject.topic))
     }
 
     /// What happens to the result when it cannot be checked.

@@ -19,7 +19,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 /// It is asked only for jobs that meet every other condition of the rule. Asking twice for one job counts it once, so
 /// that judging a retry or asking again after a crash changes nothing.
 pub trait Velocity {
-    /// Adds the job to the window and tells how many different jobs are in it now, this one included.
+    /// Adds the job to the window and tells its place there, counted from the oldest job that is still in.
     fn count(&self, window: &VelocityWindow<'_>) -> u64;
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
-use lockgate_core::job::{DEFAULT_POOL, Evidence, Input, Job, Reason};
+use lockgate_core::job::{DEFAULT_POOL, Evidence, Illegal, Input, Job, Reason};
 use lockgate_core::request::FieldError;
 use lockgate_ports::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -38,9 +38,7 @@ impl Engine {
             let reason = "the attempt no longer counts".into();
             let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
         }
-        if !reconciled.resend.is_empty() {
-            let _ = outbound.send(ToWorker::Assign(reconciled.resend.iter().map(Assignment::of).collect()));
-        }
+        let resend = outbound.clone();
         let session = Session {
             epoch,
             profile: Arc::new(hello.profile),
@@ -58,6 +56,11 @@ impl Engine {
         inner.note_started(&attachment.session, &hello.inventory);
         let evidence = Evidence::Attached { session: attachment.session.clone(), epoch };
         inner.lose(&attachment.session, reconciled.lost, &evidence).await?;
+        let still_allowed = inner.still_allowed(reconciled.resend).await?;
+        if !still_allowed.is_empty() {
+            let _ = resend.send(ToWorker::Assign(still_allowed.iter().map(Assignment::of).collect()));
+        }
+        drop(resend);
         inner.wake.dispatch.notify_one();
         let settings = &inner.settings;
         // Two beats may be lost before a session is.
@@ -141,6 +144,19 @@ impl Reconciled {
 }
 
 impl Inner {
+    /// Attempts that never arrived, without those that the policy of now calls back. Asked after the session is known:
+    /// a policy that comes later finds them there.
+    async fn still_allowed(&self, jobs: Vec<Arc<Job>>) -> Result<Vec<Arc<Job>>, StoreError> {
+        let (mut allowed, stale): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| self.verdict_stands(job));
+        let driven = self.drive(stale.iter().map(|job| (job.clone(), Input::Judged)).collect()).await?;
+        for (job, outcome) in stale.into_iter().zip(driven) {
+            if matches!(outcome, Err(Undriven::Illegal(Illegal::NotDue))) {
+                allowed.push(job);
+            }
+        }
+        Ok(allowed)
+    }
+
     /// Attempts the worker holds and the Store does not know as its own. One that was declared lost may
     /// still win, and so may the result of an earlier session.
     async fn strangers(&self, hello: &Hello, reconciled: &Reconciled) -> Result<Vec<InventoryItem>, StoreError> {

@@ -87,8 +87,13 @@ impl Inner {
         }
     }
 
-    fn verdict_stands(&self, job: &Job) -> bool {
-        job.life.attempt.verdict.as_ref().is_some_and(|verdict| verdict.snapshot == self.ports.kernel.snapshot())
+    pub(super) fn verdict_stands(&self, job: &Job) -> bool {
+        let Some(verdict) = &job.life.attempt.verdict else { return false };
+        if verdict.bypassed {
+            // Nobody judged it. As soon as somebody can, that comes first; else the mark of the policy in force carries it.
+            return !self.ports.kernel.ready() && verdict.snapshot == *self.recalled.lock();
+        }
+        verdict.snapshot == self.ports.kernel.snapshot()
     }
 
     /// A verdict from an older policy does not carry a dispatch: the attempt is closed and judged anew.

@@ -1,5 +1,7 @@
 //! A new policy calls back attempts that are on their way and that it does not allow.
 
+use std::sync::Arc;
+
 use lockgate_core::job::{Input, JobState};
 use lockgate_ports::StoreError;
 
@@ -7,10 +9,12 @@ use crate::Inner;
 
 impl Inner {
     /// How many were called back. Those that had not started may be about to: the answer waits for that moment to pass.
-    pub(crate) async fn recall(&self) -> Result<usize, StoreError> {
+    /// Repeated by the next tick until it went through.
+    pub(crate) async fn recall(&self, in_force: &Arc<str>) -> Result<usize, StoreError> {
         let unstarted = self.edge.unstarted();
         let driven = self.drive(unstarted.into_iter().map(|job| (job, Input::Judged)).collect()).await?;
         let recalled = driven.iter().flatten().filter(|job| job.state() != JobState::Dispatched).count();
+        *self.recalled.lock() = in_force.clone();
         if recalled > 0 {
             tokio::time::sleep(self.settings.recall_within).await;
         }

@@ -43,6 +43,15 @@ impl LocalKernel {
         self.in_force.read().clone()
     }
 
+    /// What the output rules say about a text. One that cannot be checked is held back, unless the fail mode lets it out.
+    fn content(&self, policy: &Policy, subject: &OutputSubject<'_>, text: &str) -> OutputVerdict {
+        let checked = unless_panic(|| policy.output().content(subject, text, &self.key));
+        checked.unwrap_or_else(|| match policy.output().fail_mode(subject) {
+            FailMode::Open => no_rules(policy.snapshot()),
+            FailMode::Closed => policy.output().unreadable(subject, "the scanners failed"),
+        })
+    }
+
     /// The policy, if it wants to see results.
     fn watching_outputs(&self) -> Option<Arc<Policy>> {
         let InForce::Policy(policy) = self.in_force() else { return None };
@@ -60,7 +69,8 @@ impl Kernel for LocalKernel {
             InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
             InForce::Policy(policy) => {
                 let judge = |request: &Arc<JobRequest>| {
-                    Judgement::Decided(Arc::new(policy.evaluate(&Subject::new(request, now), &self.windows)))
+                    let evaluate = || policy.evaluate(&Subject::new(request, now), &self.windows);
+                    Judgement::Decided(Arc::new(unless_panic(evaluate).unwrap_or_else(|| failed(policy.snapshot()))))
                 };
                 requests.iter().map(judge).collect()
             }
@@ -129,23 +139,41 @@ impl Kernel for LocalKernel {
         let text = output.result.as_str();
         let subject = subject(&output.request, text.len(), None);
         match self.in_force() {
-            InForce::Policy(policy) => Some(policy.output().content(&subject, text, &self.key)),
-            InForce::Builtin(_) | InForce::Unreadable(_) => None,
+            InForce::Policy(policy) => Some(self.content(&policy, &subject, text)),
+            InForce::Builtin(verdict) => Some(no_rules(&verdict.snapshot)),
+            InForce::Unreadable(_) => None,
         }
     }
 
     fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
         let Some(policy) = self.watching_outputs() else { return text };
         let subject = subject(request, 0, Some(&text));
-        if !policy.output().needs_content(&subject) {
-            return text;
-        }
-        let verdict = policy.output().content(&subject, &text, &self.key);
+        let verdict = self.content(&policy, &subject, &text);
         match (verdict.decision, verdict.redacted) {
             (OutputDecision::Allow, _) => text,
             (OutputDecision::Redact, Some(clean)) => clean.as_str().into(),
             _ => format!("[withheld by policy rule {}]", verdict.rule).into(),
         }
+    }
+}
+
+/// A defect of ours must not let anything through, nor take the engine along.
+fn unless_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}
+
+fn failed(snapshot: &Arc<str>) -> Verdict {
+    Verdict::plain(Decision::Deny, "evaluation-failed", "the policy could not be evaluated", snapshot.clone())
+}
+
+fn no_rules(snapshot: &Arc<str>) -> OutputVerdict {
+    OutputVerdict {
+        decision: OutputDecision::Allow,
+        rule: "default".into(),
+        reason: "no output rule".into(),
+        snapshot: snapshot.clone(),
+        findings: Vec::new(),
+        redacted: None,
     }
 }
 

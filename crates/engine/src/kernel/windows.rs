@@ -1,6 +1,6 @@
-//! Velocity: how many different jobs fell into a sliding window. Sets of job ids, so asking twice counts once.
+//! Velocity: the place of a job in a sliding window. Sets of job ids, so asking twice counts once.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,10 @@ pub(super) struct Windows {
 struct Window {
     /// By time of the first question.
     order: VecDeque<(Timestamp, Arc<str>)>,
-    ids: HashSet<Arc<str>>,
+    /// The place of each since the window was opened.
+    ids: HashMap<Arc<str>, u64>,
+    /// Jobs that have left it.
+    gone: u64,
     span: Duration,
 }
 
@@ -34,15 +37,28 @@ impl Window {
             && let Some((_, id)) = self.order.pop_front()
         {
             self.ids.remove(&id);
+            self.gone += 1;
         }
     }
 
-    fn add(&mut self, id: &str, now: Timestamp) {
-        if !self.ids.contains(id) {
-            let id: Arc<str> = id.into();
-            self.ids.insert(id.clone());
-            self.order.push_back((now, id));
+    /// The place a new job would take, counted from the oldest that is still in.
+    fn next_place(&self) -> u64 {
+        self.ids.len() as u64 + 1
+    }
+
+    /// A job keeps its place: one that was let in is not shut out by those after it when it is judged again.
+    fn place(&self, id: &str) -> Option<u64> {
+        self.ids.get(id).map(|place| place.saturating_sub(self.gone))
+    }
+
+    fn add(&mut self, id: &str, now: Timestamp) -> u64 {
+        if let Some(place) = self.place(id) {
+            return place;
         }
+        let (id, place): (Arc<str>, u64) = (id.into(), self.next_place());
+        self.ids.insert(id.clone(), self.gone + place);
+        self.order.push_back((now, id));
+        place
     }
 }
 
@@ -58,8 +74,7 @@ impl Velocity for Windows {
         let window = open.entry((asked.rule.into(), asked.key.into())).or_default();
         window.span = asked.span;
         window.forget_before(asked.now);
-        window.add(asked.job_id, asked.now);
-        window.ids.len() as u64
+        window.add(asked.job_id, asked.now)
     }
 }
 
@@ -71,8 +86,7 @@ impl Velocity for OnlyLooking<'_> {
         let mut open = self.0.open.lock();
         let Some(window) = open.get_mut(&(asked.rule.into(), asked.key.into())) else { return 1 };
         window.forget_before(asked.now);
-        let counted = window.ids.contains(asked.job_id);
-        window.ids.len() as u64 + u64::from(!counted)
+        window.place(asked.job_id).unwrap_or_else(|| window.next_place())
     }
 }
 
@@ -99,5 +113,12 @@ mod tests {
         at(&windows, "a", 0);
         let looking = OnlyLooking(&windows);
         assert_eq!([at(&looking, "b", 1), at(&looking, "c", 1), at(&looking, "a", 1)], [2, 2, 1]);
+    }
+
+    #[test]
+    fn a_job_that_was_let_in_keeps_its_place_however_many_follow() {
+        let windows = Windows::default();
+        assert_eq!([at(&windows, "a", 0), at(&windows, "b", 10), at(&windows, "c", 20)], [1, 2, 3]);
+        assert_eq!([at(&windows, "b", 30), at(&windows, "b", 105)], [2, 1], "and moves up when others leave");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::ids::JobSeq;
-use lockgate_core::job::{Bypass, Duty, Input, Job};
+use lockgate_core::job::{Duty, Input, Job};
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ impl Inner {
             let Some(last) = jobs.last() else { return Ok(()) };
             after = last.seq;
             let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Rejudged)).collect()).await?;
-            let refused = |job: &&Arc<Job>| job.life.bypass.as_ref().is_some_and(Bypass::was_wrong);
+            let refused = |job: &&Arc<Job>| job.life.bypass.as_ref().is_some_and(|bypass| bypass.wrong);
             self.metrics.governance.bypasses_refused(driven.iter().flatten().filter(refused).count());
         }
         Ok(())

@@ -23,22 +23,30 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn policies_once(&self) -> Result<(), StoreError> {
         let active = self.ports.store.active(SnapshotKind::Policy).await?;
-        if let Some(elsewhere) = self.ports.kernel.decided_elsewhere().await {
-            return self.follow(active, elsewhere).await;
+        if self.ports.kernel.is_elsewhere() {
+            return match self.ports.kernel.decided_elsewhere().await {
+                Some(elsewhere) => self.follow(active, elsewhere).await,
+                None => self.compare(active).await,
+            };
         }
-        let Some(active) = active else { return Ok(()) };
-        if active.id != self.ports.kernel.snapshot() {
+        if let Some(active) = active.as_ref().filter(|active| active.id != self.ports.kernel.snapshot()) {
             self.adopt(&active.id, &active.text);
-            self.recall().await?;
-            self.wake.dispatch.notify_one();
         }
+        self.compare(active).await
+    }
+
+    /// Calls back what the policy in force does not allow, once for each policy.
+    async fn compare(&self, active: Option<Active>) -> Result<(), StoreError> {
+        let Some(active) = active.filter(|active| active.id != *self.recalled.lock()) else { return Ok(()) };
+        self.recall(&active.id).await?;
+        self.wake.dispatch.notify_one();
         Ok(())
     }
 
     /// Notes the policy of a kernel elsewhere as the one in force, so that every dispatch is held to it.
     async fn follow(&self, active: Option<Active>, elsewhere: Arc<str>) -> Result<(), StoreError> {
         if active.as_ref().is_some_and(|active| active.id == elsewhere) {
-            return Ok(());
+            return self.compare(active).await;
         }
         let actor = ActorId::from("safety-kernel");
         let audit = AuditEntry {
@@ -53,8 +61,7 @@ impl Inner {
         let activation = Activation { kind: SnapshotKind::Policy, id: elsewhere, text: "".into(), actor, expected, audit };
         // Somebody else followed first: the next tick sees whether that was the same.
         let _ = self.ports.store.activate(activation).await?;
-        self.recall().await?;
-        self.wake.dispatch.notify_one();
-        Ok(())
+        let active = self.ports.store.active(SnapshotKind::Policy).await?;
+        self.compare(active).await
     }
 }

@@ -13,6 +13,13 @@ use crate::Inner;
 /// Results in memory at once; each may have a mebibyte.
 const PAGE: usize = 32;
 
+enum Scan {
+    Done(Arc<Job>, Scanned),
+    /// Somebody was faster.
+    NotOwed,
+    NobodyLooked,
+}
+
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while wait(&mut stop, inner.settings.scan_every, inner.wake.scan.notified()).await {
         if let Err(error) = inner.scans_once().await {
@@ -30,22 +37,36 @@ impl Inner {
             let Some(last) = jobs.last() else { return Ok(()) };
             after = last.seq;
             let mut inputs = Vec::with_capacity(jobs.len());
+            let mut answered = true;
             for job in jobs {
-                inputs.extend(self.scan(job).await?);
+                match self.scan(job).await? {
+                    Scan::Done(job, scanned) => inputs.push((job, Input::Scanned(scanned))),
+                    Scan::NotOwed => {}
+                    Scan::NobodyLooked => {
+                        answered = false;
+                        break;
+                    }
+                }
             }
             self.drive(inputs).await?;
+            // Whoever could not look at this one cannot look at the next: the rest waits for the next tick.
+            if !answered {
+                return Ok(());
+            }
         }
     }
 
-    async fn scan(&self, job: Job) -> Result<Option<(Arc<Job>, Input)>, StoreError> {
+    async fn scan(&self, job: Job) -> Result<Scan, StoreError> {
         let detail = self.ports.store.detail(&job.request.job_id).await?;
-        let Some((job, result)) = detail.and_then(|detail| Some((detail.job, detail.result?))) else { return Ok(None) };
-        let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(None) };
+        let Some((job, result)) = detail.and_then(|detail| Some((detail.job, detail.result?))) else {
+            return Ok(Scan::NotOwed);
+        };
+        let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(Scan::NotOwed) };
         let attempt = check.attempt;
         let content = OutputContent { request: job.request.clone(), result: result.clone() };
-        let Some(verdict) = self.ports.kernel.scan(&content).await else { return Ok(None) };
+        let Some(verdict) = self.ports.kernel.scan(&content).await else { return Ok(Scan::NobodyLooked) };
         self.metrics.governance.output_judged(verdict.decision);
         let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
-        Ok(Some((Arc::new(job), Input::Scanned(scanned))))
+        Ok(Scan::Done(Arc::new(job), scanned))
     }
 }

@@ -60,6 +60,8 @@ impl Engine {
         }
         let asked = Arc::new(action.request(&job.request));
         let verdict = self.check(std::slice::from_ref(&asked)).await?.pop().ok_or_else(unavailable)?;
+        // What is recorded passes the output rules like any text of an attempt.
+        let action = Action { value: self.inner.ports.kernel.clean(&job.request, action.value.clone()), ..action };
         let input = Input::Checked { token, action, verdict: verdict.clone() };
         self.inner.clone().drive_one(job, input).await?;
         Ok(verdict)

@@ -37,7 +37,7 @@ impl Engine {
     /// Checks the text, puts it in force and calls back what it no longer allows. Once this has answered, nothing that it
     /// denies starts any more.
     pub async fn activate_policy(&self, caller: &Caller, new: PolicyText) -> Result<Activated, ApiError> {
-        if self.inner.ports.kernel.decided_elsewhere().await.is_some() {
+        if self.inner.ports.kernel.is_elsewhere() {
             return Err(ApiError::invalid("policy", "is decided by the safety kernel elsewhere; put it in force there"));
         }
         let policy = load(&new.file, &new.text)?;
@@ -48,6 +48,7 @@ impl Engine {
             return Err(outdated(in_force));
         }
         if let Some(active) = active.filter(|active| active.id == snapshot) {
+            self.inner.policies_once().await?;
             return Ok(Activated { version: active.version, snapshot, unchanged: true, recalled: 0 });
         }
         let activation = Activation {
@@ -120,7 +121,7 @@ impl Inner {
             Err(newer) => return Err(outdated(newer.in_force)),
         };
         self.adopt(&id, &text);
-        let recalled = self.recall().await?;
+        let recalled = self.recall(&id).await?;
         self.wake.dispatch.notify_one();
         Ok(Activated { version, snapshot: id, unchanged: false, recalled })
     }

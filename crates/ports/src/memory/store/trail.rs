@@ -21,7 +21,7 @@ impl Data {
             return Err(Outdated { in_force });
         }
         // An id names one text for ever.
-        let text = self.snapshot(kind, &id).unwrap_or(text);
+        let text = self.snapshot(kind, &id).filter(|known| !known.is_empty()).unwrap_or(text);
         let version = in_force + 1;
         self.activations.entry(kind).or_default().push(Active { version, id, text, actor, at: now });
         self.keep_audit(vec![audit]);
