@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use lockgate_proto::v1;
@@ -29,7 +30,10 @@ pub(crate) fn binary() -> Command {
 /// A port nobody uses now. The server binds it a moment later, and again after each restart: so it lies below the range
 /// from which systems give outgoing connections theirs, and tests, which are processes of their own, start apart.
 fn free_port() -> u16 {
-    let first = 10_000 + u16::try_from(std::process::id() % 1_100).expect("small") * 20;
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    // Tests of one process must not find the same port before its server binds it.
+    let own = GIVEN.fetch_add(1, Ordering::Relaxed);
+    let first = 10_000 + u16::try_from(std::process::id() % 1_100).expect("small") * 20 + own;
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     (first..32_700).find(free).expect("a free port")
 }
