@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, Policy, Subject, Velocity, VelocityWindow};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy, Subject, Velocity, VelocityWindow};
 use lockgate_core::request::JobRequest;
+use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{BreakerView, Clock, Kernel, OutputContent, OutputMeta};
 use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
@@ -54,9 +55,15 @@ pub struct RemoteKernel {
     results: OutputPolicyClient<Channel>,
     input: Guard,
     output: Guard,
-    snapshot: RwLock<Arc<str>>,
+    in_force: RwLock<InForce>,
     clock: Arc<dyn Clock>,
     options: Options,
+}
+
+/// What the kernel said it goes by.
+struct InForce {
+    snapshot: Arc<str>,
+    input: InputPolicy,
 }
 
 impl RemoteKernel {
@@ -68,7 +75,7 @@ impl RemoteKernel {
             results: OutputPolicyClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
             input: Guard::new("input", clock.clone(), options.breaker),
             output: Guard::new("output", clock.clone(), options.breaker),
-            snapshot: RwLock::new(UNKNOWN.into()),
+            in_force: RwLock::new(InForce { snapshot: UNKNOWN.into(), input: InputPolicy::CLOSED }),
             clock,
             options,
         })
@@ -115,7 +122,12 @@ impl Kernel for RemoteKernel {
     }
 
     fn snapshot(&self) -> Arc<str> {
-        self.snapshot.read().clone()
+        self.in_force.read().snapshot.clone()
+    }
+
+    /// As the kernel said when it last answered.
+    fn input_policy(&self) -> InputPolicy {
+        self.in_force.read().input
     }
 
     fn ready(&self) -> bool {
@@ -134,9 +146,12 @@ impl Kernel for RemoteKernel {
         let mut kernel = self.kernel.clone();
         let asked = kernel.list_snapshots(v1::ListSnapshotsRequest {});
         let answer = self.input.call(self.options.answer_within, asked).await;
-        let in_force: Arc<str> = answer?.snapshots.into_iter().next()?.into();
-        *self.snapshot.write() = in_force.clone();
-        Some(in_force)
+        let answer = answer?;
+        let mode = if answer.fail_open { FailMode::Open } else { FailMode::Closed };
+        let until = answer.fail_open_until_ms.map(Timestamp::from_millis);
+        let snapshot: Arc<str> = answer.snapshots.into_iter().next()?.into();
+        *self.in_force.write() = InForce { snapshot: snapshot.clone(), input: InputPolicy { mode, until } };
+        Some(snapshot)
     }
 
     fn adopt(&self, id: &Arc<str>, _text: &str) -> Result<(), Vec<String>> {

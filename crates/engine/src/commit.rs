@@ -211,11 +211,16 @@ impl Inner {
         }
         let mut judgements = self.ports.kernel.judge(requests).await;
         self.metrics.governance.judged(&judgements);
-        let fail_mode = self.settings.fail_mode.unwrap_or_else(|| self.ports.kernel.fail_mode());
-        if fail_mode == FailMode::Open {
+        if self.fail_mode() == FailMode::Open {
             self.let_through(requests, &mut judgements);
         }
         judgements
+    }
+
+    /// What happens to what nobody can check: as the operator says, else as the policy says.
+    pub(crate) fn fail_mode(&self) -> FailMode {
+        let by_policy = || self.ports.kernel.input_policy().fail_mode(self.ports.clock.now());
+        self.settings.fail_mode.unwrap_or_else(by_policy)
     }
 
     /// Fail open: what nobody judged runs, marked, counted, audited, and judged later.

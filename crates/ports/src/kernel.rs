@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, Policy};
+use lockgate_core::policy::{Explanation, InputPolicy, Policy};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
@@ -30,8 +30,8 @@ pub trait Kernel: Send + Sync {
     }
 
     /// What to do with jobs that cannot be judged, as far as the policy says.
-    fn fail_mode(&self) -> FailMode {
-        FailMode::Closed
+    fn input_policy(&self) -> InputPolicy {
+        InputPolicy::CLOSED
     }
 
     /// The circuit breakers between here and whoever decides; none in process.

@@ -18,22 +18,24 @@ pub enum FailMode {
 
 pub(super) const FAIL_MODES: [(&str, FailMode); 2] = [("closed", FailMode::Closed), ("open", FailMode::Open)];
 
-/// The `input_policy` of a policy.
+/// The `input_policy` of a policy. It acts where the kernel can be away: at schedulers that ask it from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputPolicy {
-    mode: FailMode,
-    until: Option<Timestamp>,
+    pub mode: FailMode,
+    /// When an open mode closes by itself.
+    pub until: Option<Timestamp>,
 }
 
 impl InputPolicy {
+    pub const CLOSED: Self = Self { mode: FailMode::Closed, until: None };
+
     /// The mode in force; an open one closes by itself at its `until`.
     pub fn fail_mode(&self, now: Timestamp) -> FailMode {
         if self.until.is_some_and(|until| now >= until) { FailMode::Closed } else { self.mode }
     }
 
     pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Self {
-        let closed = Self { mode: FailMode::Closed, until: None };
-        let Some(fields) = node.and_then(|node| Fields::of(node, &keys::INPUT_POLICY, report)) else { return closed };
+        let Some(fields) = node.and_then(|node| Fields::of(node, &keys::INPUT_POLICY, report)) else { return Self::CLOSED };
         let mode = fields.need("fail_mode", report).and_then(|node| read::choice(node, "fail_mode", &FAIL_MODES, report));
         let until = fields.get("until").and_then(|node| time(node, "until", report));
         if let (Some(FailMode::Closed), Some(at)) = (mode, fields.place("until")) {

@@ -85,11 +85,6 @@ impl OutputPolicy {
         if rule.content.is_none() || in_error() { OutputLook::Decided(self.verdict(rule)) } else { OutputLook::NeedsContent }
     }
 
-    /// Whether a rule that could match has to see the content.
-    pub fn needs_content(&self, subject: &OutputSubject<'_>) -> bool {
-        self.rules.iter().find(|rule| rule.fits(subject)).is_some_and(|rule| !rule.content.is_none())
-    }
-
     /// Whether the job has to wait for the content check. Also when a rule after the content would withhold the result
     /// whatever is in it: what cannot come out clean must not be out meanwhile.
     pub fn holds(&self, subject: &OutputSubject<'_>) -> bool {

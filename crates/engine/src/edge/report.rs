@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
 use lockgate_core::output::OutputStep;
+use lockgate_core::policy::FailMode;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
@@ -130,7 +131,17 @@ impl Inner {
             _ => None,
         };
         let metas: Vec<OutputMeta> = results.iter().zip(known).filter_map(meta).collect();
-        if metas.is_empty() { Vec::new() } else { self.ports.kernel.check_outputs(&metas).await }
+        if metas.is_empty() {
+            return Vec::new();
+        }
+        let steps = self.ports.kernel.check_outputs(&metas).await;
+        if self.ports.kernel.ready() || self.fail_mode() == FailMode::Closed {
+            return steps;
+        }
+        // Fail open: nobody could look into it now, so it comes out, marked, and is scanned later.
+        let unchecked = || OutputStep::Unchecked { why: "the safety kernel did not answer".into() };
+        let step = |step| if matches!(step, OutputStep::Scan { .. }) { unchecked() } else { step };
+        steps.into_iter().map(step).collect()
     }
 
     /// Error texts pass policy like results do: what must not come out is taken out.

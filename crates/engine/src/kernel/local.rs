@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, OutputLook, OutputSubject, Policy, Subject};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputLook, OutputSubject, Policy, Subject};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
@@ -102,10 +102,10 @@ impl Kernel for LocalKernel {
         !matches!(&*self.in_force.read(), InForce::Unreadable(_))
     }
 
-    fn fail_mode(&self) -> FailMode {
+    fn input_policy(&self) -> InputPolicy {
         match &*self.in_force.read() {
-            InForce::Policy(policy) => policy.input().fail_mode(self.clock.now()),
-            InForce::Builtin(_) | InForce::Unreadable(_) => FailMode::Closed,
+            InForce::Policy(policy) => *policy.input(),
+            InForce::Builtin(_) | InForce::Unreadable(_) => InputPolicy::CLOSED,
         }
     }
 

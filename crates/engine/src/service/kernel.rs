@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockgate_core::ids::{AttemptToken, JobId};
 use lockgate_core::job::{Action, Illegal, Input};
 use lockgate_core::output::OutputVerdict;
-use lockgate_core::policy::{Explanation, Policy};
+use lockgate_core::policy::{Explanation, InputPolicy, Policy};
 use lockgate_core::request::{Caller, JobRequest};
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{BreakerView, OutputContent};
@@ -65,6 +65,11 @@ impl Engine {
         let input = Input::Checked { token, action, verdict: verdict.clone() };
         self.inner.clone().drive_one(job, input).await?;
         Ok(verdict)
+    }
+
+    /// What the policy in force says about jobs that nobody can judge.
+    pub fn input_policy(&self) -> InputPolicy {
+        self.inner.ports.kernel.input_policy()
     }
 
     pub fn breakers(&self) -> Vec<BreakerView> {

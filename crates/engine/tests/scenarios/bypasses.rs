@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, Policy};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{LocalKernel, Settings, ToWorker};
@@ -46,6 +46,10 @@ impl Kernel for Switched {
         !self.off.load(Ordering::Relaxed)
     }
 
+    fn input_policy(&self) -> InputPolicy {
+        self.kernel.input_policy()
+    }
+
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
         self.kernel.adopt(id, text)
     }
@@ -55,6 +59,9 @@ impl Kernel for Switched {
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
+        if self.off.load(Ordering::Relaxed) {
+            return None;
+        }
         self.kernel.scan(output).await
     }
 
@@ -120,4 +127,31 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
     assert_eq!(actions, ["policy_activated", "safety_bypassed", "safety_bypassed", "bypass_refused", "job_denied"]);
     assert!(stage.number("lockgate_scheduler_input_fail_open_total") >= 2.0);
     assert!(stage.number("lockgate_bypass_refused_total") >= 1.0);
+}
+
+const OPEN_BY_POLICY: &str = "
+version: 1
+default: {decision: allow, reason: fine}
+input_policy: {fail_mode: open}
+output: {fail_mode: closed, rules: [{id: cards, match: {scan: [credit_card]}, decision: quarantine, reason: a card, hold: true}]}
+";
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_itself_may_let_jobs_and_results_pass_and_both_are_checked_later() {
+    let stage = Stage::new();
+    stage.apply(OPEN_BY_POLICY).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let id = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let card = Json::parse(r#""4111 1111 1111 1111""#).expect("JSON");
+    worker.report(&assignment, Outcome::Succeeded { result: card }).await;
+    let out = stage.job(&id).await;
+    assert!(out.state() == JobState::Succeeded && out.needs_scan() && out.needs_rejudging(), "{out:?}");
+
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    let taken_back = stage.until(&id, |job| job.state() == JobState::OutputQuarantined && !job.needs_rejudging()).await;
+    assert!(!taken_back.needs_scan());
+    let actions = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
+    assert!(actions.iter().any(|row| row.entry.action.as_str() == "output_unchecked"), "{actions:?}");
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lockgate_core::job::{Action, ActionKind};
 use lockgate_core::limits::BATCH_JOBS_MAX;
+use lockgate_core::policy::FailMode;
 use lockgate_core::request::{Caller, FieldError, JobRequest, Json};
 use lockgate_core::verdict::{Decision, Verdict};
 use lockgate_engine::ApiError;
@@ -55,8 +56,13 @@ impl SafetyKernel for KernelService {
 
     async fn list_snapshots(&self, _: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsResponse> {
         let known = policies::all(&self.0.engine).await;
-        let names = |known: Vec<policies::Known>| known.iter().map(|known| known.snapshot.to_string()).collect();
-        answer(known.map(|known| v1::ListSnapshotsResponse { snapshots: names(known) }))
+        let input = self.0.engine.input_policy();
+        let told = |known: Vec<policies::Known>| v1::ListSnapshotsResponse {
+            snapshots: known.iter().map(|known| known.snapshot.to_string()).collect(),
+            fail_open: input.mode == FailMode::Open,
+            fail_open_until_ms: input.until.map(|until| until.as_millis()),
+        };
+        answer(known.map(told))
     }
 }
 

@@ -45,8 +45,7 @@ fn metadata_decides_when_no_earlier_rule_has_to_read() {
     let output = policy.output();
     assert_eq!(decided(&output.metadata(&subject("job.a", &trusted))), Some(("trusted", OutputDecision::Allow)));
     assert_eq!(decided(&output.metadata(&subject("job.a", &none))), None);
-    assert!(output.needs_content(&subject("job.a", &none)));
-    assert!(!output.needs_content(&subject("job.a", &trusted)));
+    assert_eq!(output.metadata(&subject("job.a", &none)), OutputLook::NeedsContent);
     let leaking = OutputSubject { error: Some("code=abc"), ..subject("x", &none) };
     assert_eq!(decided(&output.metadata(&leaking)), Some(("codes", OutputDecision::Quarantine)));
     let plain = load("version: 1\noutput:\n  rules:\n    - {id: e, match: {has_error: true}, decision: deny, reason: e}\n");
