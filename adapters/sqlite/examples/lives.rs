@@ -10,6 +10,7 @@ use lockgate_core::ids::{AttemptToken, JobId, uuid_v7};
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
+use lockgate_core::pools::RoutingId;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
@@ -88,7 +89,13 @@ impl Probe {
         self.clock.advance(Duration::from_millis(1));
         let births: Vec<Change> = (0..batch).map(|_| self.birth()).collect::<Result<_, _>>()?;
         let jobs = self.commit(births, &mut spent.submit).await?;
-        let dispatch = Dispatch { session: "session".into(), epoch: self.epoch, worker: "probe".into(), assignment: 1 };
+        let dispatch = Dispatch {
+            session: "session".into(),
+            epoch: self.epoch,
+            worker: "probe".into(),
+            assignment: 1,
+            routing: RoutingId::default(),
+        };
         let sent = self.decide(&jobs, |_| Input::Dispatch(dispatch.clone()))?;
         let jobs = self.commit(sent, &mut spent.dispatch).await?;
         let now = self.clock.now();
@@ -130,6 +137,7 @@ impl Probe {
             token: AttemptToken::from(format!("{:032x}", self.minted)),
             jitter: Jitter::from_bits(0),
             limits: &self.limits,
+            timeouts: Arc::default(),
             judgement: self.judgement.clone(),
         }
     }

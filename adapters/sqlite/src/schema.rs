@@ -4,10 +4,11 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
+    include_str!("../migrations/0004_unname_lane_pools.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

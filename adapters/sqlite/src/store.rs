@@ -279,6 +279,7 @@ impl Upkeep for SqliteStore {
 mod tests {
     use super::*;
     use lockgate_core::job::Evidence;
+    use lockgate_core::pools::RoutingId;
     use lockgate_core::verdict::BUILTIN_ALLOW;
     use lockgate_ports::memory::ManualClock;
 
@@ -287,7 +288,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path(), Arc::new(ManualClock::default())).unwrap();
         let evidence = |policy: &str| {
-            let evidence = Evidence::Allowed { session: "s".into(), epoch: 1, policy: policy.into() };
+            let evidence =
+                Evidence::Allowed { session: "s".into(), epoch: 1, policy: policy.into(), routing: RoutingId::default() };
             store.writer.run(1, move |ledger| ledger.proves(&evidence))
         };
         let profile = r#"{"worker":"w","pool":"default","topics":[],"slots":1,"in_process":false}"#;

@@ -27,6 +27,10 @@ pub struct AuditEntry {
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     PolicyActivated,
+    PoolsActivated,
+    TimeoutsActivated,
+    PoolStateChanged,
+    WorkerDrained,
     JobDenied,
     ApprovalAsked,
     Approved,
@@ -42,8 +46,12 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::PolicyActivated,
+        Self::PoolsActivated,
+        Self::TimeoutsActivated,
+        Self::PoolStateChanged,
+        Self::WorkerDrained,
         Self::JobDenied,
         Self::ApprovalAsked,
         Self::Approved,
@@ -61,6 +69,10 @@ impl Action {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PolicyActivated => "policy_activated",
+            Self::PoolsActivated => "pools_activated",
+            Self::TimeoutsActivated => "timeouts_activated",
+            Self::PoolStateChanged => "pool_state_changed",
+            Self::WorkerDrained => "worker_drained",
             Self::JobDenied => "job_denied",
             Self::ApprovalAsked => "approval_asked",
             Self::Approved => "approved",

@@ -5,16 +5,21 @@
 
 pub mod audit;
 pub mod breaker;
+pub mod config;
+mod glob;
 pub mod ids;
 pub mod job;
 pub mod lane;
 pub mod limits;
 pub mod output;
+pub mod placement;
 pub mod policy;
+pub mod pools;
 pub mod request;
 pub mod retry;
 pub mod scan;
 pub mod time;
+pub mod timeouts;
 pub mod turns;
 pub mod verdict;
 pub mod worker;

@@ -16,6 +16,8 @@ pub const ATTEMPTS_MAX: u32 = 1_000;
 pub const SPAN_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
 /// Longest error text kept from a worker; the rest is cut.
 pub const ERROR_BYTES_MAX: usize = 8 * 1024;
+/// Most jobs a worker may hold beyond its slots: more would keep jobs from workers that are free.
+pub const PREFETCH_MAX: u32 = 4;
 
 /// Budgets and times of one installation. The defaults are the contract of the requirement documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +28,12 @@ pub struct Limits {
     pub infra_failures_max: u32,
     /// Snoozes before a job that never works is called dead.
     pub snoozes_max: u32,
-    /// One attempt's running time when the client names none.
-    pub timeout_default: Duration,
-    /// How long a dispatched attempt may stay unstarted.
-    pub start_within: Duration,
     /// First retry delay; doubled per failure.
     pub backoff_base: Duration,
     /// Longest retry delay.
     pub backoff_max: Duration,
+    /// How often placing a job that nobody can ever take is tried before it is given up.
+    pub placing_tries_max: u32,
     /// How long a job waits before it is judged again when no verdict could be had.
     pub judge_again_after: Duration,
 }
@@ -44,10 +44,9 @@ impl Default for Limits {
             attempts_default: 3,
             infra_failures_max: 6,
             snoozes_max: 1_000,
-            timeout_default: Duration::from_secs(300),
-            start_within: Duration::from_secs(120),
             backoff_base: Duration::from_secs(1),
             backoff_max: Duration::from_secs(30),
+            placing_tries_max: 50,
             judge_again_after: Duration::from_secs(5),
         }
     }

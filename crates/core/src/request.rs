@@ -8,13 +8,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::ids::{ActorId, JobId, TenantId, Topic, check_name};
+use crate::ids::{ActorId, JobId, PoolName, TenantId, Topic, WorkerId, check_name};
 use crate::lane::{Priority, Shape};
 use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use crate::time::Timestamp;
+use crate::timeouts::Timeouts;
 
-/// Label names that only the platform may set, or whose meaning is not built yet: accepting them would be a silent lie.
-const LABELS_REFUSED: [&str; 5] = ["placement.", "constraint.", "node.", "preferred_pool", "preferred_worker_id"];
+/// Labels that say where a job may run: the worker must match them.
+const PLACEMENT_LABELS: [&str; 3] = ["placement.", "constraint.", "node."];
+/// Only this pool.
+const PREFERRED_POOL: &str = "preferred_pool";
+/// This worker first.
+const PREFERRED_WORKER: &str = "preferred_worker_id";
 
 /// Labels by which the platform marks a job that ran unjudged: nobody else may say so, or deny it.
 const LABELS_OF_BYPASSES: &str = "safety_bypass";
@@ -79,6 +84,7 @@ pub struct NewJob {
     pub capability: Option<String>,
     pub risk_tags: BTreeSet<String>,
     pub trace_id: Option<String>,
+    pub concurrency_key: Option<String>,
 }
 
 /// Who calls, as far as the gateway knows.
@@ -157,6 +163,9 @@ pub struct JobRequest {
     pub risk_tags: BTreeSet<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Arc<str>>,
+    /// Jobs with the same key share the limits that are set per key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<Arc<str>>,
 }
 
 /// SHA-256 over the client's own fields.
@@ -202,6 +211,7 @@ impl JobRequest {
             capability: new.capability.map(Arc::from),
             risk_tags: new.risk_tags.into_iter().map(Arc::from).collect(),
             trace_id: new.trace_id.map(Arc::from),
+            concurrency_key: new.concurrency_key.map(Arc::from),
         })
     }
 
@@ -211,6 +221,8 @@ impl JobRequest {
         struct Hashed<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             capability: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            concurrency_key: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             deadline_ms: Option<u64>,
             #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -236,6 +248,7 @@ impl JobRequest {
         }
         let hashed = Hashed {
             capability: self.capability.as_deref(),
+            concurrency_key: self.concurrency_key.as_deref(),
             deadline_ms: self.deadline_ms,
             env: &self.env,
             job_id: self.id_chosen.then_some(&self.job_id),
@@ -264,12 +277,24 @@ impl JobRequest {
         self.max_attempts.unwrap_or(limits.attempts_default)
     }
 
-    pub fn timeout(&self, limits: &Limits) -> Duration {
-        self.timeout_ms.map_or(limits.timeout_default, Duration::from_millis)
+    pub fn timeout(&self, timeouts: &Timeouts) -> Duration {
+        self.timeout_ms.map_or_else(|| timeouts.of(&self.topic).running, Duration::from_millis)
     }
 
+    /// What it asks of a worker, before policy adds its conditions.
     pub fn shape(&self) -> Shape {
-        Shape { topic: self.topic.clone(), requires: self.requires.clone() }
+        let label = |name: &str| self.labels.get(name).map(String::as_str);
+        let placed = |(name, _): &(&String, &String)| PLACEMENT_LABELS.iter().any(|prefix| name.starts_with(prefix));
+        Shape {
+            topic: self.topic.clone(),
+            requires: self.requires.clone(),
+            placement: self.labels.iter().filter(placed).map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect(),
+            preferred_pool: label(PREFERRED_POOL).map(PoolName::from),
+            preferred_worker: label(PREFERRED_WORKER).map(WorkerId::from),
+            allowed_pools: None,
+            max_concurrent: None,
+            concurrency_key: self.concurrency_key.clone(),
+        }
     }
 }
 
@@ -284,6 +309,7 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         ("idempotency_key", &new.idempotency_key),
         ("trace_id", &new.trace_id),
         ("capability", &new.capability),
+        ("concurrency_key", &new.concurrency_key),
     ] {
         if let Some(Err(error)) = name.as_deref().map(check_name) {
             refuse(field, &error);
@@ -337,8 +363,10 @@ fn check_labels(labels: &BTreeMap<String, String>, refuse: &mut dyn FnMut(&str, 
         if name.starts_with(LABELS_OF_BYPASSES) {
             refuse("labels", &format_args!("{name:?} is refused: only the platform says that policy was bypassed"));
         }
-        if LABELS_REFUSED.iter().any(|refused| name.starts_with(refused)) {
-            refuse("labels", &format_args!("{name:?} is refused: placement by label is not supported yet"));
+    }
+    for name in [PREFERRED_POOL, PREFERRED_WORKER] {
+        if let Some(Err(error)) = labels.get(name).map(|value| check_name(value)) {
+            refuse("labels", &format_args!("value of {name:?} {error}"));
         }
     }
 }

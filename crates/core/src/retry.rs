@@ -36,6 +36,36 @@ pub fn infra_backoff(infra_failures: u32, jitter: Jitter, limits: &Limits) -> Du
     backoff(infra_failures - 1, jitter, limits)
 }
 
+/// How often placing was tried in a given wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacingTries {
+    pub made: u32,
+    pub max: u32,
+    /// Until the next one.
+    pub next_in: Duration,
+}
+
+/// The tries that a wait is worth: after 1 s, 2 s more, 4 s more …, at most 30 s apart. No jitter: nobody is asked over a
+/// network, so there is no herd to spread.
+pub fn placing_tries(waited: Duration, limits: &Limits) -> PlacingTries {
+    let mut made = 0;
+    let mut at = placing_delay(made, limits);
+    while at <= waited && made < limits.placing_tries_max {
+        made += 1;
+        at += placing_delay(made, limits);
+    }
+    PlacingTries { made, max: limits.placing_tries_max, next_in: at.saturating_sub(waited) }
+}
+
+/// The wait after which all tries are used up.
+pub fn placing_span(limits: &Limits) -> Duration {
+    (0..limits.placing_tries_max).map(|made| placing_delay(made, limits)).sum()
+}
+
+fn placing_delay(made: u32, limits: &Limits) -> Duration {
+    limits.backoff_base.saturating_mul(2u32.saturating_pow(made.min(20))).min(limits.backoff_max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +77,18 @@ mod tests {
         let seconds: Vec<u64> = (1..=7).map(|n| backoff(n, none, &limits).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30]);
         assert_eq!(backoff(u32::MAX, Jitter::from_bits(u64::MAX), &limits), limits.backoff_max);
+    }
+
+    #[test]
+    fn tries_follow_the_ladder_and_end_with_its_span() {
+        let limits = Limits::default();
+        let made = |seconds| placing_tries(Duration::from_secs(seconds), &limits).made;
+        assert_eq!([made(0), made(1), made(3), made(7), made(31), made(60), made(61)], [0, 1, 2, 3, 5, 5, 6]);
+        let span = placing_span(&limits);
+        assert_eq!(span, Duration::from_secs(1 + 2 + 4 + 8 + 16 + 45 * 30));
+        assert_eq!(placing_tries(span, &limits).made, 50);
+        assert_eq!(placing_tries(span - Duration::from_millis(1), &limits).made, 49);
+        assert_eq!(placing_tries(Duration::from_secs(2), &limits).next_in, Duration::from_secs(1));
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Whose turn it is: two-level deficit round robin, priority first, then tenant.
 //!
-//! A round has 85 turns: 64 critical, 16 high, 4 default, 1 low. A priority without eligible work yields its turn and
-//! keeps its credit for the round. The bounds are: any priority with eligible work is served within 85 claims (L-2), and a tenant
-//! with eligible work within as many claims of its priority as there are active tenants in it (L-3).
+//! A round of priorities has as many turns as their weights together: 64 critical, 16 high, 4 default and 1 low make 85
+//! unless configured. A priority without eligible work yields its turn and keeps its credit for the round. The bounds are:
+//! any priority with eligible work is served within the turns of one round (L-2), and a tenant with eligible work within as
+//! many claims of its priority as the other active tenants weigh together, and one (L-3). With strict priorities only the
+//! second holds: a priority waits for as long as a higher one has work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lane::Priority;
+use crate::pools::PriorityShares;
 
-/// Turns in a round.
+/// Turns in a round of the weights that hold unless configured.
 pub const ROUND: u32 = 85;
 
 const _: () = {
@@ -19,42 +22,67 @@ const _: () = {
 /// Credits of the four priorities in the current round.
 #[derive(Clone, Debug)]
 pub struct PriorityTurns {
+    shares: PriorityShares,
     credit: [u32; 4],
-    /// Waited while others used up the round. Goes first in the next one: a priority that spent its credit early would
-    /// otherwise wait for the rest of this round and for most of the next, almost twice the bound.
-    passed: [bool; 4],
+    /// Since when a priority has waited without credit while others used up the round. Whoever did so longest goes first
+    /// in the next one: a priority that spent its credit early would otherwise wait for the rest of this round and for
+    /// most of the next, almost twice the bound.
+    passed: [Option<u64>; 4],
+    /// Turns so far.
+    count: u64,
 }
 
 impl Default for PriorityTurns {
     fn default() -> Self {
-        Self { credit: Priority::ALL.map(Priority::weight), passed: [false; 4] }
+        Self::new(PriorityShares::Weights(Priority::ALL.map(Priority::weight)))
     }
 }
 
 impl PriorityTurns {
+    pub fn new(shares: PriorityShares) -> Self {
+        // Without a turn in the round a priority would never be served: what is asked for is at least one.
+        let shares = match shares {
+            PriorityShares::Weights(weights) => PriorityShares::Weights(weights.map(|weight| weight.max(1))),
+            PriorityShares::Strict => PriorityShares::Strict,
+        };
+        let mut turns = Self { shares, credit: [0; 4], passed: [None; 4], count: 0 };
+        turns.begin_round();
+        turns
+    }
+
     /// Picks the next priority among those that have eligible work and charges it one turn.
     pub fn take(&mut self, eligible: impl Fn(Priority) -> bool) -> Option<Priority> {
         let eligible = Priority::ALL.map(eligible);
-        if eligible == [false; 4] {
-            return None;
+        let most_urgent = Priority::ALL.into_iter().find(|p| eligible[*p as usize])?;
+        if self.shares == PriorityShares::Strict {
+            return Some(most_urgent);
         }
         let next = self.next(eligible).or_else(|| {
-            self.credit = Priority::ALL.map(Priority::weight);
+            self.begin_round();
             self.next(eligible)
         })?;
+        self.count += 1;
         for p in Priority::ALL.map(|p| p as usize) {
-            self.passed[p] |= eligible[p] && self.credit[p] == 0;
+            if eligible[p] && self.credit[p] == 0 {
+                self.passed[p].get_or_insert(self.count);
+            }
         }
-        self.passed[next as usize] = false;
+        self.passed[next as usize] = None;
         self.credit[next as usize] -= 1;
         Some(next)
     }
 
-    /// First those that were passed over, the lowest before the others since it waited longest; then by urgency.
+    fn begin_round(&mut self) {
+        if let PriorityShares::Weights(weights) = self.shares {
+            self.credit = weights;
+        }
+    }
+
+    /// First those that were passed over, the one that waited longest before the others; then by urgency.
     fn next(&self, eligible: [bool; 4]) -> Option<Priority> {
         let can = |p: &Priority| eligible[*p as usize] && self.credit[*p as usize] > 0;
-        let owed = Priority::ALL.into_iter().rev().find(|p| can(p) && self.passed[*p as usize]);
-        owed.or_else(|| Priority::ALL.into_iter().find(can))
+        let owed = Priority::ALL.into_iter().filter(can).filter_map(|p| Some((self.passed[p as usize]?, p))).min();
+        owed.map(|(_, p)| p).or_else(|| Priority::ALL.into_iter().find(can))
     }
 }
 
@@ -63,6 +91,8 @@ impl PriorityTurns {
 ///
 /// Rejected: one queue of members, walked until one can use the turn. Members that cannot gather at its front, and every
 /// turn walks past all of them.
+///
+/// A member may weigh more than one: it keeps its place until it was served as often as it weighs.
 #[derive(Clone, Debug)]
 pub struct Ring<M, K> {
     /// Place at the back, given to the next member that joins or was served.
@@ -74,6 +104,8 @@ pub struct Ring<M, K> {
 #[derive(Clone, Debug)]
 struct Member<K> {
     place: u64,
+    /// Turns it had at this place.
+    served: u32,
     kinds: Vec<K>,
 }
 
@@ -87,7 +119,7 @@ impl<M: Copy + Ord, K: Copy + Ord> Ring<M, K> {
     /// The member has work of this kind from now on. A member that had none waits for everyone already in the ring.
     pub fn join(&mut self, member: M, kind: K) {
         let back = self.back;
-        let entry = self.members.entry(member).or_insert_with(|| Member { place: back, kinds: Vec::new() });
+        let entry = self.members.entry(member).or_insert_with(|| Member { place: back, served: 0, kinds: Vec::new() });
         if entry.place == back {
             self.back += 1;
         }
@@ -119,9 +151,14 @@ impl<M: Copy + Ord, K: Copy + Ord> Ring<M, K> {
         heads.min().map(|(_, member)| *member)
     }
 
-    /// Moves the member that had its turn to the back.
-    pub fn served(&mut self, member: M) {
-        let Some(entry) = self.members.get_mut(&member) else { return };
+    /// The member had a turn. When these were as many as it weighs it moves to the back. Whether it moved.
+    pub fn served(&mut self, member: M, weight: u32) -> bool {
+        let Some(entry) = self.members.get_mut(&member) else { return false };
+        entry.served += 1;
+        if entry.served < weight {
+            return false;
+        }
+        entry.served = 0;
         let before = std::mem::replace(&mut entry.place, self.back);
         self.back += 1;
         for kind in &entry.kinds {
@@ -130,6 +167,7 @@ impl<M: Copy + Ord, K: Copy + Ord> Ring<M, K> {
                 queue.insert((entry.place, member));
             }
         }
+        true
     }
 
     /// The kinds of work a member has.
@@ -144,117 +182,4 @@ impl<M: Copy + Ord, K: Copy + Ord> Ring<M, K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn low_is_served_once_in_85_claims_of_a_steady_critical_stream() {
-        let mut turns = PriorityTurns::default();
-        let both = |p| matches!(p, Priority::Critical | Priority::Low);
-        let served: Vec<Priority> = (0..650).filter_map(|_| turns.take(both)).collect();
-        let longest_gap = served.split(|p| *p == Priority::Low).map(<[_]>::len).max();
-        assert!(longest_gap <= Some(84), "{longest_gap:?}");
-        assert_eq!(served.iter().filter(|p| **p == Priority::Low).count(), 10);
-    }
-
-    #[test]
-    fn a_full_round_follows_the_weights() {
-        let mut turns = PriorityTurns::default();
-        let mut counts = [0; 4];
-        for _ in 0..85 {
-            if let Some(p) = turns.take(|_| true) {
-                counts[p as usize] += 1;
-            }
-        }
-        assert_eq!(counts, [64, 16, 4, 1]);
-    }
-
-    #[test]
-    fn a_fresh_critical_job_is_first() {
-        let mut turns = PriorityTurns::default();
-        for _ in 0..1_000 {
-            assert_eq!(turns.take(|p| p == Priority::Low), Some(Priority::Low));
-        }
-        assert_eq!(turns.take(|_| true), Some(Priority::Critical));
-    }
-
-    #[test]
-    fn a_priority_that_spent_its_credit_early_still_waits_at_most_one_round() {
-        let mut turns = PriorityTurns::default();
-        assert_eq!(turns.take(|p| p == Priority::Low), Some(Priority::Low));
-        let until_low = (1..).find(|_| turns.take(|_| true) == Some(Priority::Low));
-        assert_eq!(until_low, Some(ROUND));
-    }
-
-    proptest::proptest! {
-        /// L-2 under any pattern of work coming and going.
-        #[test]
-        fn whoever_has_work_is_served_within_a_round(pattern in proptest::collection::vec((0u8..16, 1usize..100), 1..40)) {
-            let mut turns = PriorityTurns::default();
-            let mut waited = [0; 4];
-            for (eligible, claims) in pattern {
-                let has_work = |p: Priority| eligible & (1 << p as u8) != 0;
-                for _ in 0..claims {
-                    let served = turns.take(has_work);
-                    for p in Priority::ALL {
-                        let waits = has_work(p) && served != Some(p);
-                        waited[p as usize] = if waits { waited[p as usize] + 1 } else { 0 };
-                        proptest::prop_assert!(waited[p as usize] < ROUND, "{p} waited {waited:?}");
-                    }
-                }
-            }
-        }
-    }
-
-    fn turn(ring: &mut Ring<&'static str, u8>, kinds: &[u8]) -> Option<&'static str> {
-        let member = ring.first(kinds.iter().copied())?;
-        ring.served(member);
-        Some(member)
-    }
-
-    #[test]
-    fn tenants_take_turns_and_those_that_cannot_keep_their_place() {
-        let mut ring = Ring::default();
-        for (tenant, kind) in [("a", 1), ("b", 2), ("c", 1)] {
-            ring.join(tenant, kind);
-        }
-        let order: Vec<&str> = (0..5).filter_map(|_| turn(&mut ring, &[1])).collect();
-        assert_eq!(order, ["a", "c", "a", "c", "a"]);
-        assert_eq!(turn(&mut ring, &[1, 2]), Some("b"));
-        assert_eq!(turn(&mut ring, &[1, 2]), Some("c"));
-    }
-
-    #[test]
-    fn a_newcomer_waits_for_everyone_already_there() {
-        let mut ring = Ring::default();
-        ring.join("a", 1);
-        ring.join("b", 1);
-        assert_eq!(turn(&mut ring, &[1]), Some("a"));
-        ring.join("c", 1);
-        assert_eq!(turn(&mut ring, &[1]), Some("b"));
-        assert_eq!(turn(&mut ring, &[1]), Some("a"));
-        assert_eq!(turn(&mut ring, &[1]), Some("c"));
-    }
-
-    #[test]
-    fn a_second_kind_of_work_gives_no_second_turn() {
-        let mut ring = Ring::default();
-        ring.join("a", 1);
-        ring.join("b", 1);
-        ring.join("a", 2);
-        assert_eq!(turn(&mut ring, &[1, 2]), Some("a"));
-        assert_eq!(turn(&mut ring, &[1, 2]), Some("b"));
-        assert_eq!(ring.kinds_of("a"), [1, 2]);
-    }
-
-    #[test]
-    fn a_member_without_work_has_no_turn() {
-        let mut ring = Ring::default();
-        ring.join("a", 1);
-        ring.leave("a", 1);
-        ring.leave("a", 1);
-        assert!(!ring.has(1));
-        assert_eq!(ring.first([1]), None);
-        assert_eq!(ring.kinds_of("a"), [0u8; 0]);
-    }
-}
+mod tests;

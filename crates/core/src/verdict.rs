@@ -97,6 +97,9 @@ pub struct Constraints {
     /// A larger result fails the attempt for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
+    /// At most this many jobs of the tenant and topic at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
     /// Only workers of these pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_pools: Option<BTreeSet<Arc<str>>>,
@@ -113,6 +116,7 @@ impl Constraints {
         max_runtime_ms: None,
         max_retries: None,
         max_output_bytes: None,
+        max_concurrent: None,
         allowed_pools: None,
         network: None,
         exec: None,
@@ -133,6 +137,7 @@ impl Constraints {
             max_runtime_ms: least(self.max_runtime_ms, other.max_runtime_ms),
             max_retries: least(self.max_retries, other.max_retries),
             max_output_bytes: least(self.max_output_bytes, other.max_output_bytes),
+            max_concurrent: least(self.max_concurrent, other.max_concurrent),
             allowed_pools: pools,
             network: self.network.max(other.network),
             exec: self.exec.max(other.exec),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{PoolName, Topic, WorkerId};
 use crate::lane::Shape;
+use crate::pools::Pool;
 
 /// What a worker said of itself when it attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,26 +27,74 @@ pub struct WorkerProfile {
     pub in_process: bool,
 }
 
-/// Why a worker cannot take a shape. The texts are reason codes shown by `why`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// What a worker measured of its machine, in percent. Absent: not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub cpu: Option<u32>,
+    pub gpu: Option<u32>,
+    pub memory: Option<u32>,
+}
+
+/// Why a worker cannot take a shape, now or later. The texts are reason codes shown by `why`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unfit {
     #[error("topic_not_served")]
     Topic,
     #[error("missing_capability:{0}")]
     Capability(Arc<str>),
+    #[error("placement_mismatch:{0}")]
+    Placement(Arc<str>),
 }
 
+/// What a job's labels begin with when they are meant for the worker. Workers may leave the prefix out.
+const LABEL_PREFIXES: [&str; 3] = ["placement.", "node.", "constraint."];
+
 impl WorkerProfile {
-    /// The feasibility chain: the first check that fails names the reason.
+    /// The feasibility chain without a pool's help: the first check that fails names the reason.
     pub fn check(&self, shape: &Shape) -> Result<(), Unfit> {
-        if !self.topics.iter().any(|pattern| matches(pattern, &shape.topic)) {
-            return Err(Unfit::Topic);
-        }
-        match shape.requires.difference(&self.capabilities).next() {
-            Some(missing) => Err(Unfit::Capability(missing.clone())),
-            None => Ok(()),
-        }
+        self.lacks(shape, None).next().map_or(Ok(()), Err)
     }
+
+    /// Everything the worker lacks for the shape, in the order of the chain. Computed as far as it is read.
+    pub fn lacks<'a>(&'a self, shape: &'a Shape, pool: Option<&'a Pool>) -> impl Iterator<Item = Unfit> + 'a {
+        let topic = (!serves(&self.topics, &shape.topic)).then_some(Unfit::Topic);
+        topic.into_iter().chain(self.lacks_of(&shape.requires, &shape.placement, pool))
+    }
+
+    /// The part of the chain that does not depend on the topic.
+    pub(crate) fn lacks_of<'a>(
+        &'a self,
+        requires: &'a BTreeSet<Arc<str>>,
+        placement: &'a BTreeMap<Arc<str>, Arc<str>>,
+        pool: Option<&'a Pool>,
+    ) -> impl Iterator<Item = Unfit> + 'a {
+        let missing = requires.iter().filter(move |name| !self.can(name, pool)).cloned().map(Unfit::Capability);
+        let differs = move |(label, value): &(&Arc<str>, &Arc<str>)| !self.is_placed(label, value, pool);
+        missing.chain(placement.iter().filter(differs).map(|(label, _)| Unfit::Placement(label.clone())))
+    }
+
+    fn can(&self, capability: &str, pool: Option<&Pool>) -> bool {
+        self.capabilities.contains(capability) || pool.is_some_and(|pool| pool.capabilities.contains(capability))
+    }
+
+    fn is_placed(&self, label: &str, value: &str, pool: Option<&Pool>) -> bool {
+        let constraint = label.strip_prefix("constraint.").filter(|_| value == "true");
+        if constraint.is_some_and(|capability| self.can(capability, pool)) {
+            return true;
+        }
+        let found = labelled(&self.labels, label).or_else(|| labelled(&pool?.labels, label));
+        found.is_some_and(|found| **found == *value)
+    }
+}
+
+/// Whether one of the patterns of a worker takes the topic.
+pub(crate) fn serves(patterns: &[Arc<str>], topic: &Topic) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, topic))
+}
+
+/// The label of the full name, or else of the part after the prefix.
+fn labelled<'a>(labels: &'a BTreeMap<Arc<str>, Arc<str>>, label: &str) -> Option<&'a Arc<str>> {
+    labels.get(label).or_else(|| labels.get(LABEL_PREFIXES.iter().find_map(|prefix| label.strip_prefix(prefix))?))
 }
 
 fn matches(pattern: &str, topic: &Topic) -> bool {
@@ -72,10 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn topic_then_capability_decide() {
-        let shape = Shape { topic: "job.echo".into(), requires: BTreeSet::from([Arc::from("gpu")]) };
+    fn topic_then_capability_then_labels_decide() {
+        let zone = BTreeMap::from([(Arc::from("node.zone"), Arc::from("eu"))]);
+        let mut shape = Shape { requires: BTreeSet::from([Arc::from("gpu")]), ..Shape::of("job.echo") };
         assert_eq!(worker(&["job.noop"], &["gpu"]).check(&shape), Err(Unfit::Topic));
         assert_eq!(worker(&["job.*"], &[]).check(&shape), Err(Unfit::Capability("gpu".into())));
         assert_eq!(worker(&["*"], &["gpu", "ssd"]).check(&shape), Ok(()));
+        shape.placement = zone.clone();
+        assert_eq!(worker(&["*"], &["gpu"]).check(&shape), Err(Unfit::Placement("node.zone".into())));
+        assert_eq!(WorkerProfile { labels: zone, ..worker(&["*"], &["gpu"]) }.check(&shape), Ok(()));
     }
 }

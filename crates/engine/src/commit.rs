@@ -98,6 +98,7 @@ impl Inner {
         let now = self.ports.clock.now();
         let mut offers = Vec::new();
         let mut gone = Vec::new();
+        let mut over = Vec::new();
         let mut bells = Vec::with_capacity(done.len());
         for (before, job, effects) in done {
             self.metrics.moved(&before, &job, now);
@@ -105,7 +106,7 @@ impl Inner {
                 self.wake.scan.notify_one();
             }
             if before.state() == JobState::Scheduled {
-                gone.push(Settlement::Gone { lane: before.lane(), key: before.ready_key() });
+                gone.push(left(&before, &job));
             }
             for effect in effects {
                 match effect {
@@ -115,6 +116,7 @@ impl Inner {
                         if self.edge.settle(&session, &token) {
                             self.wake.dispatch.notify_one();
                         }
+                        over.push(token);
                     }
                 }
             }
@@ -122,6 +124,9 @@ impl Inner {
         }
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
+        }
+        if !over.is_empty() && self.ports.lanes.release(over).await {
+            self.wake.dispatch.notify_one();
         }
         self.offer(offers).await;
         self.ports.bus.ring(bells).await;
@@ -132,9 +137,8 @@ impl Inner {
         let now = self.ports.clock.now();
         let due: Vec<_> = jobs.into_iter().filter(|job| job.life.due_at <= now).collect();
         if !due.is_empty() {
-            let pool = due[0].lane().pool;
             self.ports.lanes.offer(due).await;
-            self.ports.bus.ring(vec![Bell::Lane(pool)]).await;
+            self.ports.bus.ring(vec![Bell::Lanes]).await;
         }
     }
 
@@ -277,10 +281,20 @@ fn mints(input: &Input) -> bool {
     match input {
         Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
-        Input::Scanned(_) | Input::Release { .. } => false,
+        Input::Scanned(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
         Input::Reported(report) => match report.outcome {
             Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
-            Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } | Outcome::Interrupted => true,
+            Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } => true,
+            Outcome::Interrupted | Outcome::Revoked => true,
         },
+    }
+}
+
+/// A waiting job left its lane: to a worker, who now holds what the claim took of limits, or some other way.
+fn left(before: &Job, job: &Job) -> Settlement {
+    let (lane, key) = (before.lane(), before.ready_key());
+    match job.state() {
+        JobState::Dispatched => Settlement::Sent { lane, key, token: job.life.attempt.token.clone() },
+        _ => Settlement::Gone { lane, key },
     }
 }

@@ -5,6 +5,7 @@
 //! selects, ids and jitter only through the Entropy port.
 
 mod commit;
+mod config;
 mod edge;
 mod error;
 mod kernel;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 
 use lockgate_core::ids::EdgeId;
 use lockgate_core::job::Env;
+use lockgate_core::pools::Routing;
+use lockgate_core::timeouts::Defaults;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
 use lockgate_ports::{Bus, Clock, Entropy, Kernel, Lanes, Mint, Store};
 use parking_lot::Mutex;
@@ -31,8 +34,8 @@ pub use error::ApiError;
 pub use kernel::LocalKernel;
 pub use metrics::Metrics;
 pub use service::{
-    Activated, ApprovalAnswer, Considered, JobView, LaneView, PolicyText, Queues, ReplayRequest, Replayed, Submitted,
-    Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
+    Activated, ApprovalAnswer, ConfigText, Considered, JobView, LaneView, PoolConsidered, PoolView, Queues, ReplayRequest,
+    Replayed, Submitted, Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
 };
 pub use settings::Settings;
 
@@ -58,8 +61,11 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) edge: edge::Edge,
+    pub(crate) config: config::Config,
     pub(crate) wake: Wakeups,
     pub(crate) health: loops::Health,
+    /// What nobody can ever take as things are.
+    pub(crate) hopeless: loops::Hopeless,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
 }
@@ -78,10 +84,13 @@ pub(crate) struct Wakeups {
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, metrics: Metrics) -> Self {
         let edge = EdgeId::from(ports.entropy.uuid(ports.clock.now()));
+        let config = config::Config::default();
         let inner = Inner {
-            edge: edge::Edge::new(edge),
+            edge: edge::Edge::new(edge, config.routing()),
+            config,
             wake: Wakeups::default(),
             health: loops::Health::default(),
+            hopeless: loops::Hopeless::default(),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
             ports,
             settings,
@@ -111,12 +120,22 @@ impl Engine {
         &self.inner.metrics
     }
 
+    /// What holds now where a client names nothing.
+    pub fn defaults(&self) -> Defaults {
+        Defaults { limits: self.inner.settings.limits.clone(), timeouts: self.inner.config.timeouts() }
+    }
+
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
 }
 
 impl Inner {
+    /// Who may take what, as it is known here.
+    pub(crate) fn routing(&self) -> Arc<Routing> {
+        self.config.routing()
+    }
+
     /// Fresh inputs of one decision.
     pub(crate) fn env(&self, judgement: Judgement) -> Env<'_> {
         Env {
@@ -124,6 +143,7 @@ impl Inner {
             token: self.ports.entropy.attempt_token(),
             jitter: self.ports.entropy.jitter(),
             limits: &self.settings.limits,
+            timeouts: self.config.timeouts(),
             judgement,
         }
     }

@@ -1,6 +1,7 @@
 //! Metric families of the engine. Handles are kept; nothing is looked up by name on the hot path.
 
 mod governance;
+mod sharing;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub(crate) use governance::GovernanceMetrics;
+pub(crate) use sharing::SharingMetrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Level(Priority);
@@ -77,6 +79,7 @@ pub struct Metrics {
     inflight: Gauge,
     ready_rows: Counter,
     pub(crate) governance: GovernanceMetrics,
+    pub(crate) sharing: SharingMetrics,
 }
 
 impl Metrics {
@@ -134,7 +137,8 @@ impl Metrics {
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
         let governance = GovernanceMetrics::new(registry);
-        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance }
+        let sharing = SharingMetrics::new(registry);
+        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance, sharing }
     }
 
     fn of(&self, job: &Job) -> &PriorityCounters {

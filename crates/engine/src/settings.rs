@@ -32,6 +32,8 @@ pub struct Settings {
     pub reoffer_every: Duration,
     /// How often all lanes are.
     pub reoffer_all_every: Duration,
+    /// How often limits are compared with what workers hold.
+    pub limits_every: Duration,
     /// An idle edge claims this often even if no bell rings.
     pub idle_claim: Duration,
     /// How long ended jobs are kept.
@@ -67,6 +69,7 @@ impl Default for Settings {
             start_flush: Duration::from_millis(100),
             reoffer_every: Duration::from_secs(5),
             reoffer_all_every: Duration::from_secs(120),
+            limits_every: Duration::from_secs(30),
             idle_claim: Duration::from_secs(1),
             retention: Duration::from_secs(7 * 24 * 3600),
             prune_every: Duration::from_secs(60),

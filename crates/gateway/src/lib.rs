@@ -2,10 +2,10 @@
 //!
 //! Both speak to the same [`Engine`]: this crate only translates, so a rule about jobs never lives here.
 
+mod configs;
 mod errors;
 mod grpc;
 mod hosts;
-mod policies;
 mod queries;
 mod rest;
 mod serve;

@@ -78,6 +78,8 @@ enum Command {
     Audit(commands::audit::Audit),
     Breaker(commands::breaker::Breaker),
     Queues(commands::queues::Queues),
+    Pools(commands::pools::Pools),
+    Timeouts(commands::timeouts::Timeouts),
     Workers(commands::workers::Workers),
     Load(commands::load::Load),
     Serve(commands::serve::Serve),
@@ -115,6 +117,8 @@ impl Cli {
             Command::Audit(command) => command.run(&mut connect().await?).await,
             Command::Breaker(command) => command.run(&mut connect().await?).await,
             Command::Queues(command) => command.run(&mut connect().await?).await,
+            Command::Pools(command) => command.run(&self.connection, out).await,
+            Command::Timeouts(command) => command.run(&self.connection, out).await,
             Command::Workers(command) => command.run(&mut connect().await?).await,
             Command::Load(command) => command.run(&mut connect().await?).await,
         }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use lockgate_engine::ApiError;
 use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -36,7 +37,7 @@ pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
   3  the server cannot be reached
   4  there is no such job, or nothing of what was asked for
   5  conflict: the job is not in a state that allows this, the key has another job,
-     the policy in force is another one, or the audit trail is broken";
+     what is in force is something else, or the audit trail is broken";
 
 #[derive(Debug)]
 pub(crate) enum CliError {
@@ -96,7 +97,9 @@ impl CliError {
             }
             Self::NotFound(_) => Some("`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant"),
             Self::Conflict(_) => Some("`lockgate get <job>` shows the job as it is now"),
-            Self::Outdated(_) => Some("`lockgate policy show` shows what is in force now"),
+            Self::Outdated(_) => {
+                Some("look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now")
+            }
             Self::Busy(_) => Some("try again in a moment"),
             Self::Server(_) => Some("the server's log says more"),
             Self::Usage(_) | Self::Refused { .. } | Self::OutputClosed => None,
@@ -155,6 +158,13 @@ impl fmt::Display for CliError {
 }
 
 impl Error for CliError {}
+
+/// The engine of a server in this process.
+impl From<ApiError> for CliError {
+    fn from(error: ApiError) -> Self {
+        Self::Server(error.to_string())
+    }
+}
 
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {

@@ -8,6 +8,7 @@ mod effects;
 mod entropy;
 mod error;
 mod follow;
+mod live;
 mod logging;
 mod output;
 mod session;

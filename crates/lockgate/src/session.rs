@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_proto::v1::admin_client::AdminClient;
 use lockgate_proto::v1::approvals_client::ApprovalsClient;
+use lockgate_proto::v1::pools_client::PoolsClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -79,6 +80,10 @@ impl Session {
 
     pub(crate) fn admin(&self) -> AdminClient<Line> {
         AdminClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn pools(&self) -> PoolsClient<Line> {
+        PoolsClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     pub(crate) fn kernel(&self) -> SafetyKernelClient<Line> {

@@ -3,7 +3,9 @@
 mod approval;
 mod convert;
 mod governance;
+mod pools;
 mod verdict;
+mod why;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +15,10 @@ use serde_json::value::RawValue;
 
 pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
-pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Policies, Policy, Verified};
+pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Config, Configs, Policies, Verified};
+pub(crate) use pools::{DrainedWorker, Pool, PoolChanged, Pools};
 pub(crate) use verdict::{Explained, OutputCheck, Remediation, Step, Verdict};
+pub(crate) use why::{Considered, LimitLook, PoolLook, Why};
 
 /// A time that reads as RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,29 +174,6 @@ pub(crate) struct Changed {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Why {
-    pub(crate) job_id: String,
-    pub(crate) state: &'static str,
-    pub(crate) summary: String,
-    pub(crate) reason: String,
-    pub(crate) next_step: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next_at: Option<Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rule: Option<String>,
-    pub(crate) workers: Vec<Considered>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lane_waiting: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Considered {
-    pub(crate) worker_id: String,
-    pub(crate) verdict: String,
-    pub(crate) free_slots: u32,
-}
-
-#[derive(Debug, Serialize)]
 pub(crate) struct Logs {
     pub(crate) lines: Vec<LogLine>,
 }
@@ -249,6 +230,13 @@ pub(crate) struct Worker {
     pub(crate) busy: u32,
     pub(crate) last_beat_at: Option<Moment>,
     pub(crate) status: String,
+    pub(crate) active_jobs: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_load: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gpu_utilization: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory_load: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -262,6 +250,7 @@ pub(crate) struct Queues {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Queue {
+    /// Empty when no pool may take its jobs.
     pub(crate) pool: String,
     pub(crate) priority: String,
     pub(crate) tenant: String,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::{JobId, PoolName};
+use lockgate_core::ids::JobId;
 use tokio::sync::Notify;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bell {
-    /// A lane of the pool has work.
-    Lane(PoolName),
+    /// Some lane has work. Workers of one pool may serve the jobs of another, so every edge looks.
+    Lanes,
     /// The job has new events.
     Job(JobId),
 }

@@ -3,12 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::{JobId, PoolName};
+use lockgate_core::ids::{AttemptToken, JobId, PoolName, TenantId};
 use lockgate_core::job::Job;
-use lockgate_core::lane::{LaneKey, ReadyKey, Shape};
+use lockgate_core::lane::{LaneKey, Priority, ReadyKey, Shape};
+use lockgate_core::pools::Pools;
+use lockgate_core::time::Timestamp;
 
 #[async_trait]
 pub trait Lanes: Send + Sync {
+    /// From now on jobs wait, are limited and take turns as these pools say. What waits is forgotten, claims too: a
+    /// [`rebuild`](Self::rebuild) follows. What is held of limits stays held, under the keys of now, and rates that did not
+    /// change go on. Attempts that no limit counted until now are not known here: [`hold`](Self::hold) them.
+    async fn adopt(&self, pools: Arc<Pools>);
+
     /// Makes SCHEDULED, due jobs claimable. Idempotent: a job that waits or is claimed already is left as it is.
     /// An offer that finds its window full only counts; [`hungry`](Self::hungry) asks for it again later.
     async fn offer(&self, jobs: Vec<Arc<Job>>);
@@ -16,14 +23,39 @@ pub trait Lanes: Send + Sync {
     /// Answers one [`Hungry`] with the Store's next rows of that lane.
     async fn feed(&self, page: Page);
 
-    /// Takes the best heads for the free seats in one atomic step. Never more than the seats ask for.
-    async fn claim(&self, request: ClaimRequest) -> Vec<Claim>;
+    /// Takes the best heads for the free seats, and their limits, in one atomic step. Never more than the seats ask for,
+    /// never more than a limit has room for. A lane whose limit is full waits for that limit, and delays nobody else. When
+    /// room appears it is offered to the lanes that wait, tenant by tenant in the order in which they came; of each priority
+    /// and kind of worker to as many as there is room for, because nobody knows which worker will ask first.
+    ///
+    /// Only claims let time pass: what a rate held back is claimable, and in [`demand`](Self::demand), from the first claim
+    /// on whose `now` reached [`Claimed::again_at`]. One without seats will do.
+    async fn claim(&self, request: ClaimRequest) -> Claimed;
 
     /// Says what became of claimed or waiting jobs. Unknown jobs are ignored.
     async fn settle(&self, settlements: Vec<Settlement>);
 
-    /// The shapes that wait in a pool, so that callers can say which of them their workers fit.
-    async fn shapes(&self, pool: &PoolName) -> ShapeSet;
+    /// What could be claimed now if somebody had room for it: jobs whose limits are full are left out. What no pool may take
+    /// is listed too, and never claimed. Costs what the list is long.
+    async fn demand(&self) -> Vec<Demand>;
+
+    /// Attempts that workers hold, each with the pool it runs in: after a start or a loss, limits count them again, room or
+    /// not. Rates are not charged. Idempotent; an attempt that is known elsewhere moves.
+    async fn hold(&self, attempts: Vec<Hold>);
+
+    /// These attempts are over: what they held of limits is free, and the lanes that waited for it are claimable again.
+    /// Unknown ones are ignored. Whether something may be claimable now that was not.
+    async fn release(&self, attempts: Vec<AttemptToken>) -> bool;
+
+    /// Attempts that hold something of a limit, so that a caller can compare them with the Store.
+    async fn holding(&self) -> Vec<AttemptToken>;
+
+    /// The limits of one lane as they stand now, for a person who asks why it waits.
+    async fn limits(&self, lane: &LaneKey) -> Vec<LimitView>;
+
+    /// How turns were shared out since the pools were adopted, by tenant; at most `limit`, those with the most claims first.
+    /// Tenants that have had nothing to do for long are forgotten.
+    async fn shares(&self, limit: usize) -> Vec<TenantShare>;
 
     /// Lanes whose window runs low while the Store has more. Every ask is new: one that was made before and never
     /// answered, because the Store failed for instance, is simply made again, and its late answer is ignored. One
@@ -38,20 +70,76 @@ pub trait Lanes: Send + Sync {
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>);
 }
 
-/// Free places of one kind of worker.
+/// Free places of one worker.
 #[derive(Clone, Debug)]
 pub struct Seat {
-    /// Shapes this worker fits.
+    /// Shapes this worker fits. Their concurrency keys and counts are not looked at.
     pub shapes: Arc<[Arc<Shape>]>,
     pub free: usize,
 }
 
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
+    /// The pool whose lanes are asked: the first choice of the jobs that wait in them.
     pub pool: PoolName,
+    /// The pool of the seats' workers: the same, or one that the topic's jobs may also run in. Its own limit counts.
+    pub serving: PoolName,
     pub seats: Vec<Seat>,
     /// Most jobs taken, however many places are free: bounds one commit.
     pub limit: usize,
+    /// For limits by time.
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Claimed {
+    pub claims: Vec<Claim>,
+    /// The earliest time at which a limit by time has room for a lane, of any pool, that waits for it.
+    pub again_at: Option<Timestamp>,
+}
+
+/// An attempt that a worker holds.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    pub lane: LaneKey,
+    pub pool: PoolName,
+    pub token: AttemptToken,
+}
+
+/// Claimable jobs that ask the same of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The first choice of these jobs. None when no pool may take them.
+    pub pool: Option<PoolName>,
+    /// Their shape without concurrency key and count, which are no business of a worker's.
+    pub shape: Arc<Shape>,
+    /// The most urgent of them.
+    pub urgency: Priority,
+    /// How many are in memory now; at least one.
+    pub waiting: usize,
+}
+
+/// One limit and how much of it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitView {
+    pub key: Arc<str>,
+    pub max: Option<u32>,
+    pub held: u32,
+    /// When its rate has room again, if it has none now.
+    pub again_at: Option<Timestamp>,
+    pub full: bool,
+}
+
+/// What one tenant got of the turns it was entitled to, while it had claimable work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantShare {
+    pub tenant: TenantId,
+    pub claims: u64,
+    /// Claims made of its pool and priority while it had claimable work, each counted as its weight by the weights of all
+    /// that had.
+    pub entitled: f64,
+    /// The ready time of its oldest job in memory.
+    pub oldest: Option<Timestamp>,
 }
 
 /// A job taken from its lane for one seat. It stays known as claimed until it is settled.
@@ -68,9 +156,13 @@ pub struct Claim {
 
 #[derive(Clone, Debug)]
 pub enum Settlement {
-    /// Dispatched or gone otherwise: it does not wait any more, whether it was claimed or still in the lane.
+    /// Sent to a worker: it does not wait any more, and its attempt holds what the claim took of limits. Said before the
+    /// worker can answer, or the attempt may be released before it holds anything. It counts even if the claim was forgotten.
+    Sent { lane: LaneKey, key: ReadyKey, token: AttemptToken },
+    /// Gone some other way: it does not wait any more, whether it was claimed or still in the lane. Its limits are
+    /// free, and its rates not charged.
     Gone { lane: LaneKey, key: ReadyKey },
-    /// The claim came to nothing: back to its place.
+    /// The claim came to nothing: back to its place, its limits are free and its rates not charged.
     Returned { lane: LaneKey, key: ReadyKey, job: Arc<Job> },
 }
 
@@ -91,15 +183,10 @@ pub struct Page {
     pub jobs: Vec<Arc<Job>>,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct ShapeSet {
-    /// Changes whenever the set does.
-    pub generation: u64,
-    pub shapes: Arc<[Arc<Shape>]>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneDepth {
+    /// None when no pool may take its jobs.
+    pub pool: Option<PoolName>,
     pub lane: LaneKey,
     pub waiting: u64,
     /// The head's ready time, if the head is in the window.

@@ -16,7 +16,9 @@ pub use bus::{Bell, Bus, Ear};
 pub use clock::Clock;
 pub use entropy::{Entropy, Mint};
 pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta};
-pub use lanes::{Claim, ClaimRequest, Hungry, LaneDepth, Lanes, Page, Seat, Settlement, ShapeSet};
+pub use lanes::{
+    Claim, ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, LimitView, Page, Seat, Settlement, TenantShare,
+};
 pub use store::{
     Activation, Active, Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
     LogLine, OutboxEntry, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, Store,

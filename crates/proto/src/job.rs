@@ -1,13 +1,13 @@
 //! Jobs and their histories as clients see them.
 
 use lockgate_core::job::{Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, Reason};
-use lockgate_core::limits::Limits;
 use lockgate_core::time::Timestamp;
+use lockgate_core::timeouts::Defaults;
 
 use crate::v1;
 
-/// A job without payload, result and history, as lists show it. `limits` are the defaults where the client named nothing.
-pub fn job(job: &Job, limits: &Limits) -> v1::Job {
+/// A job without payload, result and history, as lists show it. `defaults` hold where the client named nothing.
+pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
     let (request, life) = (&job.request, &job.life);
     v1::Job {
         job_id: request.job_id.to_string(),
@@ -18,8 +18,8 @@ pub fn job(job: &Job, limits: &Limits) -> v1::Job {
         labels: request.labels.clone().into_iter().collect(),
         env: request.env.clone().into_iter().collect(),
         idempotency_key: text(request.idempotency_key.as_deref()),
-        max_attempts: request.max_attempts(limits),
-        timeout_ms: millis(request.timeout(limits)),
+        max_attempts: request.max_attempts(&defaults.limits),
+        timeout_ms: millis(request.timeout(&defaults.timeouts)),
         requires: request.requires.iter().map(ToString::to_string).collect(),
         trace_id: text(request.trace_id.as_deref()),
         state: v1::JobState::from(life.state).into(),

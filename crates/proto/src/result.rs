@@ -22,6 +22,7 @@ pub fn outcome(wire: Option<Wire>) -> Outcome {
         Some(Wire::Cancelled(cancelled)) => Outcome::Cancelled { note: cancelled.note.into() },
         Some(Wire::Snooze(snooze)) => Outcome::Snooze { delay: span(snooze.delay_ms) },
         Some(Wire::Interrupted(_)) => Outcome::Interrupted,
+        Some(Wire::Revoked(_)) => Outcome::Revoked,
     }
 }
 
@@ -54,6 +55,7 @@ fn span(ms: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v1::result::{Interrupted, Revoked};
 
     fn error_of(json: Vec<u8>) -> String {
         match outcome(Some(Wire::Succeeded(Succeeded { result_json: json.into() }))) {
@@ -68,6 +70,12 @@ mod tests {
         assert!(error_of(vec![b'"', 0xff, b'"']).contains("not UTF-8"));
         assert!(error_of(vec![b' '; PAYLOAD_BYTES_MAX + 1]).contains("1048577 bytes"));
         assert!(matches!(outcome(None), Outcome::FailedFatal { .. }));
+    }
+
+    #[test]
+    fn what_was_called_back_is_not_what_was_interrupted() {
+        assert_eq!(outcome(Some(Wire::Revoked(Revoked {}))), Outcome::Revoked);
+        assert_eq!(outcome(Some(Wire::Interrupted(Interrupted {}))), Outcome::Interrupted);
     }
 
     #[test]

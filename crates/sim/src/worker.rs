@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::Outcome;
-use lockgate_core::worker::WorkerProfile;
+use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
 use lockgate_ports::Mint;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -90,6 +90,7 @@ impl Life {
             profile: self.profile.clone(),
             inventory: self.inventory(),
             highest_assignment: self.highest,
+            prefetch: 0,
         };
         let attached = tokio::select! {
             biased;
@@ -137,7 +138,9 @@ impl Life {
                 beat_at = Instant::now() + BEAT;
                 self.beats += 1;
                 let inventory = self.inventory();
-                outbox.beat = Some(Beat { number: self.beats, highest_assignment: self.highest, inventory });
+                let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
+                let (number, highest_assignment) = (self.beats, self.highest);
+                outbox.beat = Some(Beat { number, highest_assignment, inventory, active_jobs, load });
             }
         }
     }
@@ -158,7 +161,8 @@ impl Life {
                     self.journal.remove(&token);
                 }
             }
-            ToWorker::BeatAck(_) | ToWorker::Dismissed => {}
+            // Whatever it was sent has begun, so there is nothing to give back; and nobody drains it.
+            ToWorker::BeatAck(_) | ToWorker::Dismissed | ToWorker::Revoke { .. } | ToWorker::Drain => {}
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lockgate_core::ids::check_name;
+use lockgate_core::limits::PREFETCH_MAX;
 use lockgate_proto::v1::Hello;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,7 +15,7 @@ use crate::context::Context;
 use crate::error::{JobError, WorkerError, chain};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
-use crate::session::{self, Setup};
+use crate::session::{self, GpuLoad, Setup};
 
 const SLOTS_DEFAULT: u32 = 64;
 const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -30,12 +31,15 @@ pub struct Worker {
     worker_id: Option<String>,
     session: Option<String>,
     pool: String,
+    region: String,
     slots: u32,
+    prefetch: u32,
     capabilities: Vec<String>,
     labels: Vec<(String, String)>,
     registry: Registry,
     drain_timeout: Duration,
     journal: Option<PathBuf>,
+    gpu_load: Option<GpuLoad>,
     mistakes: Vec<String>,
 }
 
@@ -47,12 +51,15 @@ impl Worker {
             worker_id: None,
             session: None,
             pool: "default".to_owned(),
+            region: String::new(),
             slots: SLOTS_DEFAULT,
+            prefetch: 0,
             capabilities: Vec::new(),
             labels: Vec::new(),
             registry: Registry::default(),
             drain_timeout: DRAIN_TIMEOUT_DEFAULT,
             journal: None,
+            gpu_load: None,
             mistakes: Vec::new(),
         }
     }
@@ -81,9 +88,24 @@ impl Worker {
         self
     }
 
+    /// Where this worker stands. Jobs ask for it like for a label `region`, and it takes the place of one.
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = region.into();
+        self
+    }
+
     /// How many jobs run at once; 64 unless said.
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;
+        self
+    }
+
+    /// How many more jobs wait here, so that a slot that becomes free has work at once; none unless said, at most 4.
+    ///
+    /// Worth it for jobs that take about as long as a message to the server. The server calls a job that waits here back
+    /// when its place is wanted for a more urgent one.
+    pub fn prefetch(mut self, jobs: u32) -> Self {
+        self.prefetch = jobs;
         self
     }
 
@@ -139,7 +161,16 @@ impl Worker {
         self
     }
 
-    /// Works until SIGTERM or Ctrl-C, then drains.
+    /// Tells how busy the GPU is, in percent; none when it cannot be read. The loads of processor and memory are read
+    /// without help, where the system is Linux.
+    ///
+    /// Called once per beat, where it may block; jobs and beats do not wait for it.
+    pub fn gpu_load(mut self, read: impl FnMut() -> Option<u32> + Send + 'static) -> Self {
+        self.gpu_load = Some(Box::new(read));
+        self
+    }
+
+    /// Works until SIGTERM or Ctrl-C, or until an operator wants it to leave, then drains.
     pub async fn run(self) -> Result<(), WorkerError> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -152,7 +183,7 @@ impl Worker {
         .await
     }
 
-    /// Works until `shutdown` is ready, then drains.
+    /// Works until `shutdown` is ready, or until an operator wants it to leave, then drains.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
         session::run(self.resolve()?, shutdown).await
     }
@@ -173,6 +204,9 @@ impl Worker {
         if self.slots == 0 {
             mistakes.push("it has no slots".to_owned());
         }
+        if self.prefetch > PREFETCH_MAX {
+            mistakes.push(format!("it would let {} jobs wait; prefetch at most {PREFETCH_MAX}", self.prefetch));
+        }
         let addresses = self.addresses.iter().filter_map(|url| endpoint(url).map_err(|e| mistakes.push(e)).ok()).collect();
         if !mistakes.is_empty() {
             return Err(WorkerError::Setup(mistakes.join("; ")));
@@ -186,10 +220,12 @@ impl Worker {
             capabilities: self.capabilities,
             labels: self.labels.into_iter().collect(),
             slots: self.slots,
+            region: self.region,
+            prefetch: self.prefetch,
             ..Hello::default()
         };
-        let Self { registry, journal, drain_timeout, .. } = self;
-        Ok(Setup { profile, registry, addresses, journal, drain_timeout })
+        let Self { registry, journal, drain_timeout, gpu_load, .. } = self;
+        Ok(Setup { profile, registry, addresses, journal, drain_timeout, gpu_load })
     }
 }
 
@@ -225,10 +261,11 @@ mod tests {
             Worker::connect("https://host")
                 .or_connect("nonsense")
                 .slots(0)
+                .prefetch(5)
                 .on_lease_loss("job.a", LeaseLoss::Stop)
                 .handle("a b", |_, payload| async { Ok(payload) }),
         );
-        for part in ["https://host", "nonsense", "no slots", "job.a", "\"a b\" is no topic"] {
+        for part in ["https://host", "nonsense", "no slots", "prefetch at most 4", "job.a", "\"a b\" is no topic"] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(mistakes(Worker::connect("http://host")).contains("no handler"));

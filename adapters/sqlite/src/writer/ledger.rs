@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lockgate_core::ids::SessionId;
 use lockgate_core::job::Evidence;
 use lockgate_core::lane::LaneKey;
+use lockgate_core::pools::RoutingId;
 use lockgate_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
@@ -29,8 +30,14 @@ impl LaneIds {
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) book: Book,
-    /// The id of the policy in force.
+    pub(super) in_force: InForce,
+}
+
+/// The ids of what is in force. The writing thread knows them, so that a dispatch need not ask.
+#[derive(Clone)]
+pub(super) struct InForce {
     pub(super) policy: Arc<str>,
+    pub(super) routing: RoutingId,
 }
 
 pub(crate) struct Ledger<'c> {
@@ -38,7 +45,7 @@ pub(crate) struct Ledger<'c> {
     /// The Store's time: read once, after everything in the group had arrived.
     pub(super) now: Timestamp,
     pub(super) book: &'c mut Book,
-    pub(super) policy: &'c mut Arc<str>,
+    pub(super) in_force: &'c mut InForce,
     pub(super) statements: Statements<'c>,
     lanes: &'c mut LaneIds,
     /// Sessions asked for as evidence in this transaction: epoch and whether closed.
@@ -70,8 +77,8 @@ impl<'c> Ledger<'c> {
             insert_done: conn.prepare_cached(include_str!("../../queries/insert_done.sql"))?,
             delete_hot: conn.prepare_cached("DELETE FROM jobs_hot WHERE seq = ?1")?,
         };
-        let Draft { book, policy } = draft;
-        Ok(Self { conn, now, book, policy, statements, lanes, seen: BTreeMap::new() })
+        let Draft { book, in_force } = draft;
+        Ok(Self { conn, now, book, in_force, statements, lanes, seen: BTreeMap::new() })
     }
 
     pub(crate) fn proves(&mut self, evidence: &Evidence) -> Result<bool, Fault> {
@@ -79,9 +86,11 @@ impl<'c> Ledger<'c> {
             Evidence::Version => true,
             Evidence::Reached(at) => *at <= self.now,
             Evidence::Attached { session, epoch } => self.session(session)? == Some((*epoch, false)),
-            Evidence::Allowed { session, epoch, policy } => {
-                *policy == *self.policy && self.session(session)? == Some((*epoch, false))
+            Evidence::Allowed { session, epoch, policy, routing } => {
+                let InForce { policy: allowing, routing: chosen_by } = &*self.in_force;
+                policy == allowing && routing == chosen_by && self.session(session)? == Some((*epoch, false))
             }
+            Evidence::Routed(routing) => *routing == self.in_force.routing,
             Evidence::Closed { session, epoch } => self.session(session)? == Some((*epoch, true)),
         })
     }

@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 
 pub(crate) use book::Book;
 pub(crate) use ledger::Ledger;
-use ledger::{Draft, LaneIds};
+use ledger::{Draft, InForce, LaneIds};
 use task::{Task, Work};
 
 use crate::checkpoint::LogKeeper;
@@ -50,7 +50,7 @@ impl Writer {
         log: LogKeeper,
         fatal: Arc<Fatal>,
     ) -> Result<Self, OpenError> {
-        let truth = Draft { book: Book::read(&conn)?, policy: trail::policy_in_force(&conn)? };
+        let truth = Draft { book: Book::read(&conn)?, in_force: InForce::read(&conn)? };
         let totals = Arc::new(Mutex::new(truth.book.totals));
         let (tasks, queue) = channel();
         let commits = Arc::new(AtomicU64::new(0));

@@ -3,19 +3,27 @@
 use std::sync::Arc;
 
 use lockgate_core::audit::{AuditEntry, Block};
-use lockgate_core::verdict::BUILTIN_ALLOW;
+use lockgate_core::pools::RoutingId;
 use lockgate_ports::{Activation, Outdated, SnapshotKind};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Ledger;
+use super::ledger::InForce;
 use crate::error::Fault;
 use crate::row::stored;
 
-/// The id of the policy in force. The writing thread knows it, so that a dispatch need not ask.
-pub(super) fn policy_in_force(conn: &Connection) -> rusqlite::Result<Arc<str>> {
+impl InForce {
+    pub(super) fn read(conn: &Connection) -> rusqlite::Result<Self> {
+        let routing =
+            RoutingId { pools: active(conn, SnapshotKind::Pools)?, states: active(conn, SnapshotKind::PoolStates)? };
+        Ok(Self { policy: active(conn, SnapshotKind::Policy)?, routing })
+    }
+}
+
+fn active(conn: &Connection, kind: SnapshotKind) -> rusqlite::Result<Arc<str>> {
     let sql = "SELECT id FROM activations WHERE kind = ?1 ORDER BY version DESC LIMIT 1";
-    let found: Option<String> = conn.query_row(sql, [SnapshotKind::Policy.as_str()], |row| row.get(0)).optional()?;
-    Ok(found.map_or_else(|| BUILTIN_ALLOW.into(), Arc::from))
+    let found: Option<String> = conn.query_row(sql, [kind.as_str()], |row| row.get(0)).optional()?;
+    Ok(found.map_or_else(|| kind.builtin().into(), Arc::from))
 }
 
 impl Ledger<'_> {
@@ -35,7 +43,11 @@ impl Ledger<'_> {
         let row = params![kind, version, &*change.id, change.actor.as_str(), self.now.as_millis()];
         self.conn.prepare_cached(sql)?.execute(row)?;
         match change.kind {
-            SnapshotKind::Policy => *self.policy = Arc::clone(&change.id),
+            SnapshotKind::Policy => self.in_force.policy = Arc::clone(&change.id),
+            SnapshotKind::Pools => self.in_force.routing.pools = Arc::clone(&change.id),
+            SnapshotKind::PoolStates => self.in_force.routing.states = Arc::clone(&change.id),
+            // Nothing that is committed depends on them.
+            SnapshotKind::Timeouts => {}
         }
         self.keep_audit(std::slice::from_ref(&change.audit))?;
         Ok(Ok(version.unsigned_abs()))

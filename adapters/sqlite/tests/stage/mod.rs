@@ -8,6 +8,7 @@ use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
+use lockgate_core::pools::RoutingId;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
@@ -56,7 +57,8 @@ impl Stage {
     }
 
     pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> Change {
-        let to = Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1 };
+        let to =
+            Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1, routing: RoutingId::default() };
         job.next(Input::Dispatch(to), &self.env()).unwrap().into()
     }
 
@@ -107,6 +109,7 @@ impl Stage {
             token: "token".into(),
             jitter: Jitter::from_bits(0),
             limits: &self.limits,
+            timeouts: Arc::default(),
             judgement: Judgement::Decided(Arc::new(verdict)),
         }
     }

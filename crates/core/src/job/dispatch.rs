@@ -27,12 +27,12 @@ impl Job {
             worker: to.worker,
             dispatched_at: env.now,
             timeout_at,
-            start_by: Self::start_by(env, timeout_at),
+            start_by: self.start_by(env),
             assignment: to.assignment,
         });
         transition.event(EventKind::Dispatched, env.now, |event| event.worker = Some(worker));
         let policy = self.life.attempt.verdict.as_ref().map_or_else(|| BUILTIN_ALLOW.into(), |v| v.snapshot.clone());
-        transition.evidence = Evidence::Allowed { session: to.session, epoch: to.epoch, policy };
+        transition.evidence = Evidence::Allowed { session: to.session, epoch: to.epoch, policy, routing: to.routing };
         Ok(transition)
     }
 
@@ -53,8 +53,12 @@ impl Transition {
     /// RUNNING is set by the worker's report, never by the scheduler.
     /// A worker's clock is not ours: what it says is kept between dispatch and now.
     pub(super) fn note_start(&mut self, at: Timestamp, now: Timestamp) {
-        let Some(binding) = &self.job.life.attempt.binding else { return };
+        let deadline = self.job.life.deadline_at;
+        let Some(binding) = &mut self.job.life.attempt.binding else { return };
         let (at, worker) = (at.max(binding.dispatched_at).min(now), Some(binding.worker.clone()));
+        // The worker counts from here too. The time it waited for a slot is not its own.
+        let timeout_at = at + binding.timeout_at.since(binding.dispatched_at);
+        binding.timeout_at = deadline.map_or(timeout_at, |deadline| deadline.min(timeout_at));
         self.job.life.state = JobState::Running;
         self.job.life.attempt.started_at = Some(at);
         self.event(EventKind::Started, at, |event| event.worker = worker);

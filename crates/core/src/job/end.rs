@@ -1,7 +1,7 @@
 //! Ways an attempt ends and what follows: the next attempt, or the end of the job.
 
 use super::Env;
-use super::{Approval, Attempt, DEFAULT_POOL, Effect, EventKind, Failure, Job, JobState, Reason, Transition};
+use super::{Approval, Attempt, Effect, EventKind, Failure, Job, JobState, Reason, Transition};
 use crate::ids::ActorId;
 use crate::time::Timestamp;
 use crate::verdict::{Decision, Judgement, Verdict};
@@ -35,12 +35,6 @@ impl Transition {
     }
 
     fn schedule(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
-        let pools = verdict.constraints.allowed_pools.as_ref();
-        if let Some(pools) = pools.filter(|pools| !pools.contains(DEFAULT_POOL)) {
-            let pools: Vec<&str> = pools.iter().map(|pool| &**pool).collect();
-            let text = format!("policy allows only the pools [{}], and none of them serves the topic", pools.join(", "));
-            return self.denied(Failure::new(Reason::Denied, text), None, env.now);
-        }
         self.job.life.state = JobState::Scheduled;
         self.note_bypass(verdict, env.now);
         let until = Some(self.job.life.due_at).filter(|due_at| *due_at > env.now);

@@ -30,6 +30,8 @@ pub enum EventKind {
     /// The attempt ended without ending the job; a new one follows.
     AttemptFailed,
     AttemptLost,
+    /// The worker returned the attempt unstarted, because the server asked for it.
+    GivenBack,
     Snoozed,
     /// The work is done; its result waits for the check.
     OutputHeld,
@@ -63,6 +65,7 @@ impl EventKind {
             Self::ActionRefused => "action_refused",
             Self::AttemptFailed => "attempt_failed",
             Self::AttemptLost => "attempt_lost",
+            Self::GivenBack => "given_back",
             Self::Snoozed => "snoozed",
             Self::OutputHeld => "output_held",
             Self::OutputUnchecked => "output_unchecked",

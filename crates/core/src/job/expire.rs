@@ -22,15 +22,19 @@ impl Job {
         let Some(binding) = self.holder() else {
             return Err(Illegal::NotDue);
         };
+        // What has not begun cannot run too long.
+        if self.life.state == JobState::Dispatched {
+            if binding.start_by > env.now {
+                return Err(Illegal::NotDue);
+            }
+            let evidence = Evidence::Reached(binding.start_by);
+            return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, env);
+        }
         if binding.timeout_at <= env.now {
             let mut transition = Transition::from(self);
             transition.evidence = Evidence::Reached(binding.timeout_at);
             transition.stop_worker();
             return Ok(transition.timed_out(env));
-        }
-        if self.life.state == JobState::Dispatched && binding.start_by <= env.now {
-            let evidence = Evidence::Reached(binding.start_by);
-            return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, env);
         }
         Err(Illegal::NotDue)
     }

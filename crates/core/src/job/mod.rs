@@ -11,6 +11,7 @@ mod duty;
 mod end;
 mod event;
 mod expire;
+mod give_up;
 mod judge;
 mod lose;
 mod output;
@@ -42,16 +43,15 @@ pub use state::{JobState, Phase};
 pub use submit::submit;
 pub use transition::{DeadLetter, Effect, Evidence, Transition};
 
-use crate::ids::{ActorId, AttemptToken, JobSeq, PoolName, SessionId, WorkerId};
-use crate::lane::{LaneKey, ReadyKey};
+use crate::ids::{ActorId, AttemptToken, JobSeq, SessionId, WorkerId};
+use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
+use crate::pools::RoutingId;
 use crate::request::{JobRequest, RequestHash};
 use crate::retry::Jitter;
 use crate::time::Timestamp;
+use crate::timeouts::Timeouts;
 use crate::verdict::{Constraints, Judgement, Verdict};
-
-/// The pool that takes every topic when no pools are configured.
-pub const DEFAULT_POOL: &str = "default";
 
 /// A job as the Store holds it: the frozen request and its current life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct Binding {
     pub session: SessionId,
     pub worker: WorkerId,
     pub dispatched_at: Timestamp,
-    /// The attempt must have ended by then.
+    /// The attempt must have ended by then: counted from dispatch, and anew from its start.
     pub timeout_at: Timestamp,
     /// The attempt must have started by then.
     pub start_by: Timestamp,
@@ -177,6 +177,10 @@ pub enum Reason {
     DispatchLost,
     /// The worker gave the attempt back while shutting down.
     Interrupted,
+    /// No pool is configured for the topic, or none that the job and policy agree on.
+    NoPoolMapping,
+    /// No worker of the pool can ever take it.
+    NoWorkers,
     /// The handler asked to be run later, too often.
     SnoozeLimit,
     /// Policy changed and no longer allows the attempt.
@@ -205,6 +209,8 @@ impl Reason {
             Self::AgentLost => "agent_lost",
             Self::DispatchLost => "dispatch_lost",
             Self::Interrupted => "interrupted",
+            Self::NoPoolMapping => "no_pool_mapping",
+            Self::NoWorkers => "no_workers",
             Self::SnoozeLimit => "snooze_limit",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
@@ -225,6 +231,7 @@ pub struct Env<'a> {
     pub token: AttemptToken,
     pub jitter: Jitter,
     pub limits: &'a Limits,
+    pub timeouts: Arc<Timeouts>,
     /// The verdict for the next attempt, should one be needed.
     pub judgement: Judgement,
 }
@@ -244,6 +251,8 @@ pub enum Input {
     Reported(Report),
     /// The session that holds the attempt is gone, or does not know the attempt.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence },
+    /// Nobody can ever take it as things are, and that was looked at often enough.
+    GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },
     /// A timer fired.
     Woken,
     /// Somebody wants it to stop.
@@ -267,6 +276,8 @@ pub struct Dispatch {
     pub epoch: u64,
     pub worker: WorkerId,
     pub assignment: u64,
+    /// The configuration under which the worker was chosen.
+    pub routing: RoutingId,
 }
 
 /// The input does not apply to the job as it is. Nothing changes.
@@ -307,12 +318,13 @@ impl Job {
 
     /// Where the job waits while it is SCHEDULED.
     pub fn lane(&self) -> LaneKey {
-        LaneKey {
-            pool: PoolName::from(DEFAULT_POOL),
-            priority: self.request.priority(),
-            tenant: self.request.tenant.clone(),
-            shape: Arc::new(self.request.shape()),
-        }
+        LaneKey { priority: self.request.priority(), tenant: self.request.tenant.clone(), shape: Arc::new(self.shape()) }
+    }
+
+    /// What the current attempt asks of a worker, under the conditions of its verdict.
+    pub fn shape(&self) -> Shape {
+        let Constraints { allowed_pools, max_concurrent, .. } = self.constraints();
+        Shape { allowed_pools: allowed_pools.clone(), max_concurrent: *max_concurrent, ..self.request.shape() }
     }
 
     pub fn ready_key(&self) -> ReadyKey {
@@ -347,6 +359,7 @@ impl Job {
             Input::Checked { token, action, verdict } => self.checked(&token, &action, &verdict, env),
             Input::Reported(report) => self.reported(report, env),
             Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
+            Input::GivenUp { reason, message, routing } => self.given_up(reason, message, routing, env),
             Input::Woken => self.woken(env),
             Input::Cancel { actor, note } => self.cancelled(actor, note, env),
             Input::Vote(ballot) => self.voted(ballot, env),
@@ -363,7 +376,7 @@ impl Job {
 
     fn attempt_timeout(&self, env: &Env<'_>) -> Timestamp {
         let constrained = self.constraints().max_runtime_ms.map(Duration::from_millis);
-        let timeout = self.request.timeout(env.limits);
+        let timeout = self.request.timeout(&env.timeouts);
         let timeout_at = env.now + constrained.map_or(timeout, |max| timeout.min(max));
         self.life.deadline_at.map_or(timeout_at, |deadline| deadline.min(timeout_at))
     }
@@ -380,8 +393,9 @@ impl Job {
         self.constraints().max_retries.map_or(asked, |retries| asked.min(retries.saturating_add(1)))
     }
 
-    fn start_by(env: &Env<'_>, timeout_at: Timestamp) -> Timestamp {
-        (env.now + env.limits.start_within).min(timeout_at)
+    fn start_by(&self, env: &Env<'_>) -> Timestamp {
+        let start_by = env.now + env.timeouts.of(&self.request.topic).dispatch;
+        self.life.deadline_at.map_or(start_by, |deadline| deadline.min(start_by))
     }
 }
 

@@ -65,6 +65,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         1 => Just(Outcome::Cancelled { note: "stopped".into() }),
         2 => (0u64..100_000).prop_map(|ms| Outcome::Snooze { delay: Duration::from_millis(ms) }),
         2 => Just(Outcome::Interrupted),
+        2 => Just(Outcome::Revoked),
     ]
 }
 
@@ -182,6 +183,7 @@ proptest! {
                 Ok(transition) => {
                     check_step(&before, &input, &transition);
                     check_effects(&before, &input, &transition);
+                    check_given_back(&before, &input, &transition);
                     check_rest(&story.job);
                     if before.life.attempt.no != story.job.life.attempt.no {
                         prop_assert!(tokens.insert(story.token()), "a token was used twice");
@@ -256,6 +258,23 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
     let waits_anew = after.state() == JobState::Scheduled
         && (before.state() != JobState::Scheduled || after.life.attempt.no != before.life.attempt.no);
     assert_eq!(done.effects.contains(&Effect::Offer), waits_anew);
+}
+
+/// What a worker gives back costs no budget; what it was asked for and had not begun keeps its place as well.
+fn check_given_back(before: &Job, input: &Input, done: &Transition) {
+    let Input::Reported(Report { outcome: outcome @ (Outcome::Interrupted | Outcome::Revoked), started_at, .. }) = input
+    else {
+        return;
+    };
+    let (was, is) = (&before.life, &done.job.life);
+    assert_eq!((is.attempt.no, is.counters), (was.attempt.no + 1, was.counters), "A-6");
+    let unbegun = *outcome == Outcome::Revoked && was.state == JobState::Dispatched && started_at.is_none();
+    let told = done.events.iter().any(|event| event.kind == EventKind::GivenBack);
+    assert_eq!(told, unbegun);
+    if is.state == JobState::Scheduled {
+        let now = done.events.last().unwrap().at;
+        assert_eq!(is.due_at, if unbegun { was.due_at } else { now });
+    }
 }
 
 /// What is true of a job at rest, however it came there.

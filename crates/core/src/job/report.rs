@@ -35,6 +35,8 @@ pub enum Outcome {
     },
     /// Given back by a worker that is shutting down. Costs nothing.
     Interrupted,
+    /// Given back because the server asked for it, before it began. Costs nothing, not even the place in the lane.
+    Revoked,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Job {
     /// The guess is taken back: the platform's budget gets its charge again, and the unplaced successor is closed.
     fn truth_over_guess(&self, report: Report, env: &Env<'_>) -> Result<Transition, Illegal> {
         // A worker that was told to stop because of the guess answers so; that is no news about the work.
-        let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted);
+        let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked);
         let waiting = !self.life.state.is_terminal() && !self.life.state.is_held();
         let Some(lost) = self.life.lost.as_ref().filter(|lost| news && waiting && lost.token == report.token) else {
             return Err(Illegal::Superseded);
@@ -118,12 +120,21 @@ impl Transition {
                 self.end(JobState::Cancelled, Some(failure), env.now)
             }
             Outcome::Snooze { delay } => self.snooze(delay, env),
-            Outcome::Interrupted => {
+            Outcome::Revoked if self.job.life.state == JobState::Dispatched => self.give_back(env),
+            // Work that had begun and went no further was interrupted, whatever the worker calls it.
+            Outcome::Interrupted | Outcome::Revoked => {
                 self.event(EventKind::AttemptLost, env.now, |event| event.reason = Some(Reason::Interrupted));
                 self.job.life.lost = None;
                 self.next_attempt(env.now, env)
             }
         }
+    }
+
+    /// Nothing was done and nothing is burnt. With its old due time the job is ahead of all that came after it.
+    fn give_back(mut self, env: &Env<'_>) -> Self {
+        self.event(EventKind::GivenBack, env.now, |_| {});
+        let due_at = self.job.life.due_at;
+        self.next_attempt(due_at, env)
     }
 
     fn snooze(mut self, delay: Duration, env: &Env<'_>) -> Self {

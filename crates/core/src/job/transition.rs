@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Duty, EventKind, Failure, Job, JobEvent, JobState, Reason};
 use crate::ids::{AttemptToken, JobId, SessionId, TenantId, Topic};
 use crate::lane::Priority;
+use crate::pools::RoutingId;
 use crate::request::Json;
 use crate::time::Timestamp;
 
@@ -32,8 +33,11 @@ pub enum Evidence {
     Reached(Timestamp),
     /// The session is attached with exactly this epoch.
     Attached { session: SessionId, epoch: u64 },
-    /// G-1: the same, and the policy in force is still the one that allowed the attempt.
-    Allowed { session: SessionId, epoch: u64, policy: Arc<str> },
+    /// G-1: the same, the policy in force is still the one that allowed the attempt, and the configuration in force the
+    /// one by which its worker was chosen.
+    Allowed { session: SessionId, epoch: u64, policy: Arc<str>, routing: RoutingId },
+    /// The configuration in force is still the one by which nobody could take it.
+    Routed(RoutingId),
     /// The session was closed with exactly this epoch.
     Closed { session: SessionId, epoch: u64 },
 }

@@ -12,13 +12,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Policy;
-use super::error::{Place, PolicyError, Report};
 use super::input::time;
 use super::keys;
-use super::read::{self, Fields};
 use super::subject::Subject;
 use super::velocity::{Velocity, VelocityWindow};
-use super::yaml::{self, Node};
+use crate::config::read::{self, Fields};
+use crate::config::yaml::{self, Node};
+use crate::config::{ConfigError, Place, Report};
 use crate::ids::{JobId, check_name};
 use crate::lane::Priority;
 use crate::request::{Caller, JobRequest, Json, NewJob};
@@ -82,7 +82,7 @@ impl Velocity for Stated<'_> {
 }
 
 /// Reads a file of cases. `file` is the name that errors show.
-pub fn load_cases(file: &str, text: &str) -> Result<Vec<Case>, Vec<PolicyError>> {
+pub fn load_cases(file: &str, text: &str) -> Result<Vec<Case>, Vec<ConfigError>> {
     let mut report = Report::new(file);
     let cases = yaml::parse(text, &mut report).and_then(|root| read_cases(&root, &mut report));
     match cases {

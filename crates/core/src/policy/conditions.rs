@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::error::Report;
-use super::glob::Glob;
 use super::keys;
 use super::patterns::{Content, Patterns};
-use super::read::{self, Fields};
 use super::subject::Subject;
 use super::velocity::{Limit, Velocity};
 use super::when::{Evaluation, Regexes, When};
-use super::yaml::Node;
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
+use crate::glob::Glob;
 
 pub(super) type Names = BTreeSet<Box<str>>;
 
@@ -225,7 +225,7 @@ pub(super) fn globs(node: &Node, name: &str, report: &mut Report) -> Option<Vec<
 
 pub(super) fn labels(node: &Node, report: &mut Report) -> Vec<(Box<str>, Box<str>)> {
     let entries = read::some_entries(node, "labels", report).unwrap_or_default();
-    let value = |entry: &super::yaml::Entry, report: &mut Report| {
+    let value = |entry: &crate::config::yaml::Entry, report: &mut Report| {
         let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;
         Some((entry.key.as_str().into(), value.into()))
     };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::conditions::{Conditions, Names};
-use super::glob::Glob;
+use crate::glob::Glob;
 
 type Position = u32;
 

@@ -1,10 +1,10 @@
 //! What happens to jobs while no verdict can be had.
 
-use super::error::Report;
 use super::keys;
-use super::read::{self, Fields};
 use super::rfc3339;
-use super::yaml::Node;
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
 use crate::time::Timestamp;
 
 /// Whether work goes on without a check.

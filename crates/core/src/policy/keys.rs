@@ -1,11 +1,6 @@
 //! Every key of the language, by section. The parser refuses all others; the published schema lists the same.
 
-/// A map of the language and the keys it may have.
-pub(super) struct Section {
-    /// As error texts call it.
-    pub(super) name: &'static str,
-    pub(super) keys: &'static [&'static str],
-}
+use crate::config::Section;
 
 pub(super) static POLICY: Section = Section {
     name: "the policy",
@@ -39,7 +34,16 @@ pub(super) static MATCH: Section = Section {
 pub(super) static VELOCITY: Section = Section { name: "velocity", keys: &["max", "window", "key"] };
 pub(super) static CONSTRAINTS: Section = Section {
     name: "constraints",
-    keys: &["max_runtime", "max_runtime_ms", "max_retries", "max_output_bytes", "allowed_pools", "network", "exec"],
+    keys: &[
+        "max_runtime",
+        "max_runtime_ms",
+        "max_retries",
+        "max_output_bytes",
+        "max_concurrent",
+        "allowed_pools",
+        "network",
+        "exec",
+    ],
 };
 pub(super) static APPROVAL: Section = Section { name: "approval", keys: &["approvers", "request_expiry", "valid_for"] };
 pub(super) static REMEDIATION: Section =

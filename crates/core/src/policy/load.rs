@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::Policy;
 use super::conditions::Reading;
-use super::error::{PolicyError, Report};
 use super::input::InputPolicy;
 use super::keys;
 use super::output::OutputPolicy;
 use super::patterns::Patterns;
-use super::read::{self, Fields};
 use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of, sha256};
 use super::terms::Terms;
 use super::when::Regexes;
-use super::yaml::{self, Node};
+use crate::config::read::{self, Fields};
+use crate::config::yaml::{self, Node};
+use crate::config::{ConfigError, Report};
 use crate::ids::check_name;
 use crate::verdict::Decision;
 
@@ -24,7 +24,7 @@ const NO_MATCH: &str = "no rule matched";
 
 impl Policy {
     /// Compiles a policy file. `file` is the name that errors show.
-    pub fn load(file: &str, text: &str) -> Result<Self, Vec<PolicyError>> {
+    pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         let mut report = Report::new(file);
         let policy = yaml::parse(text, &mut report).and_then(|root| read_policy(&root, text, &mut report));
         match policy {

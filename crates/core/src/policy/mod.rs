@@ -8,10 +8,8 @@
 mod cases;
 mod conditions;
 mod diff;
-mod error;
 mod explain;
 mod facts;
-mod glob;
 mod guard;
 mod index;
 mod input;
@@ -20,7 +18,6 @@ mod load;
 mod output;
 mod overlay;
 mod patterns;
-mod read;
 mod rfc3339;
 mod rule;
 mod subject;
@@ -31,16 +28,15 @@ mod unqualify;
 mod velocity;
 mod when;
 mod when_check;
-mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::verdict::{Decision, Verdict};
 
+pub use crate::config::ConfigError;
 pub use cases::{Case, CaseOutcome, Expected, load_cases, run_cases};
 pub use diff::{Change, diff};
-pub use error::PolicyError;
 pub use explain::{Explanation, Look, LookOutcome, Scope};
 pub use input::{FailMode, InputPolicy};
 pub use output::{OutputLook, OutputPolicy, OutputSubject};

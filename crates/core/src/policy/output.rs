@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::conditions::Names;
-use super::glob::Glob;
 use super::input::FailMode;
 use super::patterns::Content;
 use super::rule::DEFAULT_RULE;
+use crate::glob::Glob;
 use crate::output::{OutputDecision, OutputVerdict};
 use crate::request::Json;
 use crate::scan::{FindingKey, Scanners};

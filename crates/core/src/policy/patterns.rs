@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::error::{Place, Report};
 use super::keys;
-use super::read::{self, Fields};
 use super::when_check::last_line;
-use super::yaml::Node;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
+use crate::config::{Place, Report};
 use crate::scan::{PatternFault, Scanners, Selection, UserPattern};
 
 /// The group that names every pattern of the policy at once.

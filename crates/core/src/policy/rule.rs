@@ -8,16 +8,16 @@ use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use super::conditions::{Conditions, Outcome, Reading};
-use super::error::{Place, Report};
 use super::index::Index;
 use super::keys;
 use super::patterns::Patterns;
-use super::read::{self, Fields};
 use super::subject::Subject;
 use super::terms::Terms;
 use super::velocity::Velocity;
 use super::when::Evaluation;
-use super::yaml::Node;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
+use crate::config::{Place, Report};
 use crate::ids::check_name;
 
 /// The id that verdicts without a matching rule carry.

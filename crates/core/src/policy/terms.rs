@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::error::Report;
 use super::keys;
-use super::read::{self, Fields};
-use super::yaml::Node;
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
 use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict};
@@ -14,6 +14,7 @@ use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, 
 const APPROVERS_MAX: u64 = 100;
 /// A number that `max_retries` and its like can hold everywhere.
 const RETRIES_MAX: u64 = 1_000;
+const CONCURRENT_MAX: u64 = 1_000_000;
 
 /// A verdict without the snapshot it is given under.
 #[derive(Clone, Debug)]
@@ -86,10 +87,6 @@ fn refuse_idle(fields: &Fields<'_>, decision: Decision, report: &mut Report) {
 }
 
 fn constraints(node: &Node, report: &mut Report) -> Option<Constraints> {
-    if let Some(at) = unenforced(node) {
-        report.refuse(at, "max_concurrent is not enforced yet, so it is refused; remove it");
-        return None;
-    }
     read::some_entries(node, "constraints", report)?;
     let fields = Fields::of(node, &keys::CONSTRAINTS, report)?;
     let access = [("allow", Access::Allow), ("deny", Access::Deny)];
@@ -101,22 +98,17 @@ fn constraints(node: &Node, report: &mut Report) -> Option<Constraints> {
         fields.get("max_runtime_ms").and_then(|node| read::whole(node, "max_runtime_ms", 1..=SPAN_MS_MAX, report));
     let retries = fields.get("max_retries").and_then(|node| read::whole(node, "max_retries", 0..=RETRIES_MAX, report));
     let bytes = fields.get("max_output_bytes");
+    let at_once =
+        fields.get("max_concurrent").and_then(|node| read::whole(node, "max_concurrent", 1..=CONCURRENT_MAX, report));
     Some(Constraints {
         max_runtime_ms: in_words.or(in_millis),
         max_retries: retries.and_then(|retries| u32::try_from(retries).ok()),
         max_output_bytes: bytes.and_then(|node| read::whole(node, "max_output_bytes", 0..=u64::MAX, report)),
+        max_concurrent: at_once.and_then(|max| u32::try_from(max).ok()),
         allowed_pools: fields.get("allowed_pools").and_then(|node| pools(node, report)),
         network: fields.get("network").and_then(|node| read::choice(node, "network", &access, report)),
         exec: fields.get("exec").and_then(|node| read::choice(node, "exec", &access, report)),
     })
-}
-
-/// A constraint the language will have, so that it is not called unknown.
-fn unenforced(node: &Node) -> Option<super::error::Place> {
-    match &node.value {
-        super::yaml::Value::Map(entries) => entries.iter().find(|entry| entry.key == "max_concurrent").map(|entry| entry.at),
-        _ => None,
-    }
 }
 
 fn pools(node: &Node, report: &mut Report) -> Option<std::collections::BTreeSet<Arc<str>>> {

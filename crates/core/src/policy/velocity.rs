@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::error::Report;
 use super::keys;
-use super::read::{self, Fields};
 use super::subject::Subject;
-use super::yaml::Node;
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
 use crate::time::Timestamp;
 
 /// Most jobs a window may allow: it keeps one id for each.

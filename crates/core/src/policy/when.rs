@@ -17,11 +17,11 @@ use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, Value};
 use regex::Regex;
 
-use super::error::{Place, Report};
 use super::facts::Facts;
 use super::guard::{self, Guard};
 use super::unqualify::unqualify;
 use super::when_check;
+use crate::config::{Place, Report};
 
 /// The parser recurses, so that long or deep text could overflow the stack before it is refused.
 const TEXT_BYTES_MAX: usize = 4096;

@@ -3,9 +3,9 @@
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, SelectExpr};
 use regex::RegexBuilder;
 
-use super::error::{Place, Report};
 use super::facts::JOB_FIELDS;
 use super::when::{Regexes, literal};
+use crate::config::{Place, Report};
 
 /// Loops inside of loops: each level multiplies by the length of a list that the submitter may choose.
 const LOOPS_MAX: usize = 2;

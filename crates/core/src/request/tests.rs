@@ -46,6 +46,7 @@ fn full() -> NewJob {
         capability: Some("deploy".into()),
         risk_tags: BTreeSet::from(["prod".to_owned()]),
         trace_id: Some("trace-1".into()),
+        concurrency_key: Some("repo-7".into()),
     }
 }
 
@@ -55,7 +56,7 @@ fn a_full_request_is_frozen_as_it_was_sent() {
     assert!(request.id_chosen);
     assert_eq!((request.job_id.as_str(), request.tenant.as_str(), request.actor.as_str()), ("job-1", "acme", "ann"));
     assert_eq!((request.priority(), request.payload.as_str()), (Priority::High, "[1]"));
-    assert_eq!(request.shape().to_string(), "job.echo+gpu");
+    assert_eq!(request.shape().to_string(), "job.echo+gpu concurrency_key=repo-7");
     let stored = serde_json::to_string(&request).unwrap();
     let read: JobRequest = serde_json::from_str(&stored).unwrap();
     assert_eq!(JobRequest { payload: request.payload.clone(), ..read }, request, "only the payload is stored elsewhere");
@@ -68,7 +69,7 @@ fn defaults_are_filled_in_late_and_not_hashed() {
     assert!(!request.id_chosen);
     assert_eq!(request.job_id.as_str(), "fresh");
     assert_eq!((request.priority(), request.max_attempts(&limits)), (Priority::Default, 3));
-    assert_eq!(request.timeout(&limits), limits.timeout_default);
+    assert_eq!(request.timeout(&Timeouts::default()), Duration::from_secs(300));
     assert_ne!(request.hash(), hash(NewJob { max_attempts: Some(3), ..echo() }), "asked for is not the same as defaulted");
 }
 
@@ -78,7 +79,7 @@ fn every_error_is_reported_at_once() {
         job_id: Some("a b".into()),
         topic: String::new(),
         payload: Some(Json::trusted(format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX)))),
-        labels: map(&[("_internal", "x"), ("placement.zone", "eu"), ("long", &"x".repeat(VALUE_BYTES_MAX + 1))]),
+        labels: map(&[("_internal", "x"), ("preferred_pool", "a b"), ("long", &"x".repeat(VALUE_BYTES_MAX + 1))]),
         env: map(&[("", "x")]),
         idempotency_key: Some("-".into()),
         max_attempts: Some(0),

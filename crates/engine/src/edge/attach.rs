@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
-use lockgate_core::job::{DEFAULT_POOL, Evidence, Illegal, Input, Job, Reason};
+use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
+use lockgate_core::limits::PREFETCH_MAX;
+use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
+use lockgate_core::worker::Load;
 use lockgate_ports::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -27,8 +30,9 @@ impl Engine {
     /// Opens a stream for a worker. What must be sent to it comes out of the receiver; the receiver ends when the same
     /// session attaches again elsewhere.
     pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, UnboundedReceiver<ToWorker>), ApiError> {
-        check(&hello)?;
         let inner = &self.inner;
+        inner.configured().await?;
+        check(&hello, &inner.routing().pools)?;
         let epoch = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;
@@ -42,15 +46,17 @@ impl Engine {
         let session = Session {
             epoch,
             profile: Arc::new(hello.profile),
+            prefetch: hello.prefetch,
             outbound: Some(outbound),
             heard_at: Instant::now(),
             heard_wall: inner.ports.clock.now(),
             last_assignment: reconciled.highest.max(hello.highest_assignment),
             held: reconciled.held,
             draining: false,
-            fits: (None, Arc::from([])),
+            load: Load::default(),
+            active_jobs: 0,
         };
-        inner.edge.insert(hello.session.clone(), session);
+        inner.edge.insert(&hello.session, session);
         // From here on, whatever fails, dropping this detaches the session.
         let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch };
         inner.note_started(&attachment.session, &hello.inventory);
@@ -87,7 +93,7 @@ impl Drop for Attachment {
     }
 }
 
-fn check(hello: &Hello) -> Result<(), ApiError> {
+fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
     let mut errors = Vec::new();
     let names = [
         ("session", hello.session.as_str()),
@@ -102,8 +108,16 @@ fn check(hello: &Hello) -> Result<(), ApiError> {
     if hello.profile.slots == 0 || hello.profile.slots > SLOTS_MAX {
         errors.push(FieldError::new("slots", format_args!("must be between 1 and {SLOTS_MAX}")));
     }
-    if hello.profile.pool.as_str() != DEFAULT_POOL {
-        errors.push(FieldError::new("pool", format_args!("must be {DEFAULT_POOL:?}: other pools are not supported yet")));
+    if pools.pool(&hello.profile.pool).is_none() {
+        let known: Vec<&str> = pools.pools().map(|pool| pool.name.as_str()).collect();
+        let (pool, known) = (&hello.profile.pool, known.join(", "));
+        errors.push(FieldError::new(
+            "pool",
+            format_args!("{pool:?} is not configured (known: {known}); add it to pools.yaml"),
+        ));
+    }
+    if hello.prefetch > PREFETCH_MAX {
+        errors.push(FieldError::new("prefetch", format_args!("must be at most {PREFETCH_MAX}")));
     }
     if hello.profile.topics.is_empty() {
         errors.push(FieldError::new("topics", "must name at least one topic"));
@@ -137,7 +151,7 @@ impl Reconciled {
                 list.push(job.clone());
             }
             // A lost one keeps its place until that is committed and the worker told.
-            this.held.insert(token, Held { job, started: None, progress: None });
+            this.held.insert(token, Held::new(job));
         }
         this
     }

@@ -1,12 +1,17 @@
 //! Claim for free places, judge again if the policy moved, commit DISPATCHED, send.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, PoolName, SessionId};
-use lockgate_core::job::{DEFAULT_POOL, Input, Job, JobState};
-use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
-use lockgate_ports::{Claim, ClaimRequest, Settlement, SnapshotKind, StoreError};
+use lockgate_core::job::{Input, Job, JobState};
+use lockgate_core::lane::{Priority, Shape};
+use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing, RoutingId};
+use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::Judgement;
+use lockgate_ports::{Claim, ClaimRequest, Demand, Settlement, SnapshotKind, StoreError};
 
+use super::seats::Want;
 use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
@@ -27,28 +32,121 @@ enum Doubt {
     Unknown,
 }
 
+/// What one round of claims is about to send.
+#[derive(Default)]
+struct Outgoing {
+    steps: Vec<Step>,
+    /// The tickets of the steps, in their order.
+    sent: Vec<Ticket>,
+    /// Verdicts from an older policy.
+    stale: Vec<Ticket>,
+    /// Their place was closed meanwhile.
+    back: Vec<Ticket>,
+    /// Claims that were old news.
+    known: Vec<Settlement>,
+}
+
+/// What one round did.
+pub(crate) struct Round {
+    /// Jobs that moved, to a worker or to a new verdict; zero means that nothing fits now.
+    pub(crate) moved: usize,
+    /// When a limit by time has room again for something that waits.
+    pub(crate) again_at: Option<Timestamp>,
+}
+
 impl Inner {
-    /// One claim for all free places. How many jobs moved, to a worker or to a new verdict; zero means that nothing fits now.
-    pub(crate) async fn dispatch_once(&self) -> Result<usize, StoreError> {
-        let pool = PoolName::from(DEFAULT_POOL);
-        let shapes = self.ports.lanes.shapes(&pool).await;
-        let mut free = self.edge.free_seats(&pool, &shapes);
-        free.retain(|place| !place.seat.shapes.is_empty());
-        if free.is_empty() {
-            return Ok(0);
+    /// Claims for all free places, then one commit for everything that was claimed.
+    pub(crate) async fn dispatch_once(&self) -> Result<Round, StoreError> {
+        let routing = self.routing();
+        let mut round = Round { moved: 0, again_at: self.pass_time().await };
+        let mut out = Outgoing::default();
+        for (pool, wants) in by_pool(self.ports.lanes.demand().await) {
+            self.claim_from(&pool, wants, &routing, &mut out, &mut round).await;
         }
-        let seats = free.iter().map(|place| place.seat.clone()).collect();
-        let claims = self.ports.lanes.claim(ClaimRequest { pool, seats, limit: self.settings.batch_max }).await;
         self.wake.feed.notify_one();
-        if claims.is_empty() {
-            return Ok(0);
+        let rejudged = out.stale.len();
+        let judged = self.judge_again(std::mem::take(&mut out.stale)).await;
+        let sent = self.send_out(out).await?;
+        judged?;
+        round.moved += sent + rejudged;
+        Ok(round)
+    }
+
+    /// Limits by time may have room again: only claims let time pass, so this is one for nobody. When the next one has.
+    async fn pass_time(&self) -> Option<Timestamp> {
+        let (pool, now) = (PoolName::from(DEFAULT_POOL), self.ports.clock.now());
+        let nobody = ClaimRequest { pool: pool.clone(), serving: pool, seats: Vec::new(), limit: 0, now };
+        self.ports.lanes.claim(nobody).await.again_at
+    }
+
+    /// Jobs of one pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
+    /// their route, unless they are to wait because the pool is paused.
+    async fn claim_from(
+        &self,
+        pool: &PoolName,
+        mut wants: Vec<Want>,
+        routing: &Routing,
+        out: &mut Outgoing,
+        round: &mut Round,
+    ) {
+        for rank in 0.. {
+            let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+            for want in wants.drain(..) {
+                let Ok(route) = routing.pools.route(&want.shape) else { continue };
+                match self.choice(&want.shape, &route, rank) {
+                    Some(serving) => choices.entry(serving).or_default().push(want),
+                    // Nobody has a place. What is urgent takes one from what has not begun.
+                    None if want.urgency == Priority::Critical => {
+                        self.edge.ask_back(&want.shape, &route, routing, want.urgency, want.jobs);
+                    }
+                    None => {}
+                }
+            }
+            if choices.is_empty() {
+                return;
+            }
+            for (serving, group) in choices {
+                let short = self.claim_for(pool, &serving, group, out, round).await;
+                if routing.closed(&serving) != Some(Closed::Paused) {
+                    wants.extend(short);
+                }
+            }
         }
-        let tickets = self.tickets(claims, |seat| free[seat].session.clone()).await;
-        let (tickets, stale): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|t| self.verdict_stands(&t.job));
-        let moved = stale.len();
-        let judged = self.judge_again(stale).await;
-        let sent = self.send_out(tickets).await?;
-        judged.map(|()| sent + moved)
+    }
+
+    /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first.
+    fn choice(&self, shape: &Shape, route: &Route, rank: usize) -> Option<PoolName> {
+        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.pool_of(worker));
+        let Some(first) = preferred.filter(|pool| route.contains(pool)) else { return route.pools().get(rank).cloned() };
+        let others = route.pools().iter().filter(|pool| **pool != first).cloned();
+        std::iter::once(first.clone()).chain(others).nth(rank)
+    }
+
+    /// One claim for the free places of one pool's workers. What found no place.
+    async fn claim_for(
+        &self,
+        pool: &PoolName,
+        serving: &PoolName,
+        wants: Vec<Want>,
+        out: &mut Outgoing,
+        round: &mut Round,
+    ) -> Vec<Want> {
+        let plan = self.edge.plan(serving, &wants);
+        if !plan.seats.is_empty() {
+            let request = ClaimRequest {
+                pool: pool.clone(),
+                serving: serving.clone(),
+                seats: plan.seats.iter().map(|place| place.seat.clone()).collect(),
+                limit: self.settings.batch_max,
+                now: self.ports.clock.now(),
+            };
+            let claimed = self.ports.lanes.claim(request).await;
+            round.again_at = claimed.again_at;
+            let tickets = self.tickets(claimed.claims, |seat| plan.seats[seat].session.clone()).await;
+            self.take_places(tickets, &plan.routing, out);
+        }
+        let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);
+        short.map(|(want, jobs)| Want { jobs, ..want }).collect()
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
@@ -117,28 +215,33 @@ impl Inner {
 
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
-    async fn send_out(&self, tickets: Vec<Ticket>) -> Result<usize, StoreError> {
-        let mut steps = Vec::with_capacity(tickets.len());
-        let mut sent = Vec::with_capacity(tickets.len());
-        let (mut back, mut known) = (Vec::new(), Vec::new());
+    fn take_places(&self, tickets: Vec<Ticket>, routing: &RoutingId, out: &mut Outgoing) {
         for ticket in tickets {
+            if !self.verdict_stands(&ticket.job) {
+                out.stale.push(ticket);
+                continue;
+            }
             let decided = self
                 .edge
-                .next_dispatch(&ticket.session)
+                .next_dispatch(&ticket.session, routing)
                 .and_then(|dispatch| ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)).ok());
             let Some(transition) = decided else {
-                back.push(ticket);
+                out.back.push(ticket);
                 continue;
             };
             match self.edge.reserve(&ticket.session, Arc::new(transition.job.clone())) {
                 Place::Taken => {
-                    steps.push(Step { before: ticket.job.clone(), transition });
-                    sent.push(ticket);
+                    out.steps.push(Step { before: ticket.job.clone(), transition });
+                    out.sent.push(ticket);
                 }
-                Place::Known => known.push(gone_from(&ticket.claim)),
-                Place::Closed => back.push(ticket),
+                Place::Known => out.known.push(gone_from(&ticket.claim)),
+                Place::Closed => out.back.push(ticket),
             }
         }
+    }
+
+    async fn send_out(&self, out: Outgoing) -> Result<usize, StoreError> {
+        let Outgoing { steps, sent, back, known, .. } = out;
         self.give_back(back).await;
         if !known.is_empty() {
             self.ports.lanes.settle(known).await;
@@ -200,9 +303,9 @@ impl Inner {
             }
             self.edge.settle(&ticket.session, token);
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
-                // Neither the job nor the policy moved, so the session did: it must attach anew before it gets more.
+                // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.
                 let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;
-                if unmoved && self.policy_stands(&job, &mut in_force).await {
+                if unmoved && self.stands(&job, &mut in_force).await {
                     self.edge.suspect(&ticket.session);
                 }
                 waiting.push(job);
@@ -215,18 +318,39 @@ impl Inner {
         self.offer(waiting).await;
     }
 
-    /// Whether the policy that allowed the job is still in force. Asked once for a batch of conflicts.
-    async fn policy_stands(&self, job: &Job, in_force: &mut Option<Arc<str>>) -> bool {
+    /// Whether the policy that allowed the job, and the routing it was placed by, are still in force. Asked once for a batch
+    /// of conflicts.
+    async fn stands(&self, job: &Job, in_force: &mut Option<(Arc<str>, RoutingId)>) -> bool {
         if in_force.is_none() {
-            *in_force = match self.ports.store.active(SnapshotKind::Policy).await {
-                Ok(active) => Some(active.map_or_else(|| BUILTIN_ALLOW.into(), |active| active.id)),
-                // Without an answer nothing may be concluded about the session.
-                Err(_) => None,
-            };
+            // Without an answer nothing may be concluded about the session.
+            *in_force = self.in_force().await.ok();
         }
+        let Some((policy, routing)) = in_force else { return false };
         let verdict = job.life.attempt.verdict.as_ref();
-        in_force.is_some() && verdict.map(|verdict| &verdict.snapshot) == in_force.as_ref()
+        verdict.is_some_and(|verdict| verdict.snapshot == *policy) && self.routing().id() == routing
     }
+
+    async fn in_force(&self) -> Result<(Arc<str>, RoutingId), StoreError> {
+        let policy = self.active_id(SnapshotKind::Policy).await?;
+        let pools = self.active_id(SnapshotKind::Pools).await?;
+        Ok((policy, RoutingId { pools, states: self.active_id(SnapshotKind::PoolStates).await? }))
+    }
+
+    async fn active_id(&self, kind: SnapshotKind) -> Result<Arc<str>, StoreError> {
+        let active = self.ports.store.active(kind).await?;
+        Ok(active.map_or_else(|| kind.builtin().into(), |active| active.id))
+    }
+}
+
+/// What waits, by the pool in whose lanes it does. What no pool may take is left out: nobody can claim it.
+fn by_pool(demand: Vec<Demand>) -> BTreeMap<PoolName, Vec<Want>> {
+    let mut pools: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+    for Demand { pool, shape, urgency, waiting } in demand {
+        if let Some(pool) = pool {
+            pools.entry(pool).or_default().push(Want { shape, urgency, jobs: waiting });
+        }
+    }
+    pools
 }
 
 /// Dispatched by the commit whose outcome was unknown: the same attempt, on the same session.

@@ -2,9 +2,12 @@
 
 mod attach;
 mod dispatch;
+mod pace;
 mod protocol;
 mod recall;
 mod report;
+mod revoke;
+mod seats;
 mod sessions;
 
 pub use attach::Attachment;

@@ -6,13 +6,15 @@ use std::time::Duration;
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::{Job, Outcome};
 use lockgate_core::time::Timestamp;
-use lockgate_core::worker::WorkerProfile;
+use lockgate_core::worker::{Load, WorkerProfile};
 
 /// First words of a stream.
 #[derive(Clone, Debug)]
 pub struct Hello {
     pub session: SessionId,
     pub profile: WorkerProfile,
+    /// Assignments it lets wait beside those it runs.
+    pub prefetch: u32,
     pub inventory: Vec<InventoryItem>,
     pub highest_assignment: u64,
 }
@@ -60,6 +62,9 @@ pub struct Beat {
     pub number: u64,
     pub highest_assignment: u64,
     pub inventory: Vec<InventoryItem>,
+    /// Slots in use. The inventory also names what waits and what has ended.
+    pub active_jobs: u32,
+    pub load: Load,
 }
 
 #[derive(Clone, Debug)]
@@ -93,8 +98,15 @@ pub enum ToWorker {
         token: AttemptToken,
         reason: Arc<str>,
     },
+    /// Give the attempt back if it has not begun: the answer is a result [`Outcome::Revoked`], or nothing.
+    Revoke {
+        job_id: JobId,
+        token: AttemptToken,
+    },
     Acks(Vec<(AttemptToken, Acknowledged)>),
     BeatAck(u64),
+    /// An operator wants the worker to leave: it answers by draining.
+    Drain,
     /// The draining worker holds nothing and gets nothing more: it may leave.
     Dismissed,
 }

@@ -178,6 +178,7 @@ impl Inner {
         self.note_started(session, &beat.inventory);
         let inventory: BTreeSet<AttemptToken> = beat.inventory.into_iter().map(|item| item.token).collect();
         let lost = self.edge.with(session, epoch, |s| {
+            (s.load, s.active_jobs) = (beat.load, beat.active_jobs);
             let gone = |job: &Arc<Job>| {
                 let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
                 number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)

@@ -1,29 +1,35 @@
 //! Sessions in memory: who is attached, what each holds, where places are free.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lockgate_core::ids::{AttemptToken, EdgeId, PoolName, SessionId};
-use lockgate_core::job::{Dispatch, Job, JobState};
-use lockgate_core::lane::Shape;
+use lockgate_core::ids::{AttemptToken, EdgeId, SessionId, WorkerId};
+use lockgate_core::job::{Binding, Dispatch, Job, JobState};
+use lockgate_core::placement::{Away, Candidate, Roster};
+use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
-use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::{Seat, ShapeSet};
+use lockgate_core::worker::{Load, WorkerProfile};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
+use super::pace::Pace;
 use super::{Assignment, Progress, ToWorker};
 
 /// One life of this process as a holder of worker streams.
 pub(crate) struct Edge {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
-struct State {
+pub(super) struct State {
     id: EdgeId,
-    sessions: BTreeMap<SessionId, Session>,
+    pub(super) sessions: BTreeMap<SessionId, Session>,
+    /// Who takes what. Says of every session what the session says of itself: see [`State::touch`].
+    pub(super) roster: Roster<SessionId>,
+    /// Sessions that hold more than they can run at once.
+    pub(super) ahead: BTreeSet<SessionId>,
+    pub(super) pace: Pace,
     /// Starts that are not durable yet.
     starts: Vec<(SessionId, AttemptToken)>,
 }
@@ -31,6 +37,8 @@ struct State {
 pub(super) struct Session {
     pub(super) epoch: u64,
     pub(super) profile: Arc<WorkerProfile>,
+    /// Jobs it may hold beyond its slots.
+    pub(super) prefetch: u32,
     /// Absent while no stream is attached.
     pub(super) outbound: Option<UnboundedSender<ToWorker>>,
     pub(super) heard_at: Instant,
@@ -38,15 +46,27 @@ pub(super) struct Session {
     pub(super) held: BTreeMap<AttemptToken, Held>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
-    /// Shapes this worker fits, for one generation of the pool's shapes.
-    pub(super) fits: (Option<u64>, Arc<[Arc<Shape>]>),
+    /// What it measured of its machine.
+    pub(super) load: Load,
+    /// Slots in use by its own count.
+    pub(super) active_jobs: u32,
 }
 
 pub(super) struct Held {
     pub(super) job: Arc<Job>,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
+    /// When the start report came.
+    pub(super) begun: Option<Instant>,
     pub(super) progress: Option<Progress>,
+    /// It was asked back for something more urgent.
+    pub(super) asked_back: bool,
+}
+
+impl Held {
+    pub(super) fn new(job: Arc<Job>) -> Self {
+        Self { job, started: None, begun: None, progress: None, asked_back: false }
+    }
 }
 
 /// A session as others may see it.
@@ -54,6 +74,8 @@ pub(crate) struct SessionView {
     pub(crate) session: SessionId,
     pub(crate) profile: Arc<WorkerProfile>,
     pub(crate) busy: usize,
+    pub(crate) load: Load,
+    pub(crate) active_jobs: u32,
     pub(crate) heard_at: Timestamp,
     pub(crate) attached: bool,
     pub(crate) draining: bool,
@@ -69,15 +91,11 @@ pub(super) enum Place {
     Closed,
 }
 
-/// A free place with what is needed to dispatch to it.
-pub(super) struct FreeSeat {
-    pub(super) session: SessionId,
-    pub(super) seat: Seat,
-}
-
 impl Edge {
-    pub(crate) fn new(id: EdgeId) -> Self {
-        Self { state: Mutex::new(State { id, sessions: BTreeMap::new(), starts: Vec::new() }) }
+    pub(crate) fn new(id: EdgeId, routing: Arc<Routing>) -> Self {
+        let roster = Roster::new(routing);
+        let (sessions, ahead, pace) = (BTreeMap::new(), BTreeSet::new(), Pace::default());
+        Self { state: Mutex::new(State { id, sessions, roster, ahead, pace, starts: Vec::new() }) }
     }
 
     pub(crate) fn id(&self) -> EdgeId {
@@ -88,22 +106,32 @@ impl Edge {
     pub(crate) fn reset(&self, id: EdgeId) {
         let mut state = self.state.lock();
         state.id = id;
-        state.sessions.clear();
+        for session in std::mem::take(&mut state.sessions).into_keys() {
+            state.roster.remove(&session);
+        }
+        state.ahead.clear();
         state.starts.clear();
     }
 
     /// Takes a session that attached. An older attach that was slower does not replace a newer one.
-    pub(super) fn insert(&self, id: SessionId, session: Session) {
+    pub(super) fn insert(&self, id: &SessionId, session: Session) {
         let mut state = self.state.lock();
-        if state.sessions.get(&id).is_none_or(|known| known.epoch < session.epoch) {
-            state.sessions.insert(id, session);
+        if state.sessions.get(id).is_none_or(|known| known.epoch < session.epoch) {
+            // Anew, for it may have come back with another profile.
+            state.roster.remove(id);
+            state.sessions.insert(id.clone(), session);
+            state.touch(id);
         }
     }
 
     /// Runs `f` on the session if it is attached with this epoch.
     pub(super) fn with<R>(&self, id: &SessionId, epoch: u64, f: impl FnOnce(&mut Session) -> R) -> Option<R> {
         let mut state = self.state.lock();
-        state.sessions.get_mut(id).filter(|session| session.epoch == epoch).map(f)
+        let answer = state.sessions.get_mut(id).filter(|session| session.epoch == epoch).map(f);
+        if answer.is_some() {
+            state.touch(id);
+        }
+        answer
     }
 
     /// Forgets a session that was closed in the Store.
@@ -111,6 +139,8 @@ impl Edge {
         let mut state = self.state.lock();
         if state.sessions.get(id).is_some_and(|session| session.epoch == epoch) {
             state.sessions.remove(id);
+            state.roster.remove(id);
+            state.ahead.remove(id);
         }
     }
 
@@ -121,9 +151,11 @@ impl Edge {
 
     /// The Store no longer agrees with what is known of this session: ends its stream, so that it attaches anew.
     pub(super) fn suspect(&self, id: &SessionId) {
-        if let Some(session) = self.state.lock().sessions.get_mut(id) {
+        let mut state = self.state.lock();
+        if let Some(session) = state.sessions.get_mut(id) {
             session.outbound = None;
         }
+        state.touch(id);
     }
 
     /// Tells a worker that an attempt no longer counts.
@@ -143,29 +175,37 @@ impl Edge {
     /// Frees the attempt's place. True if there was one.
     pub(crate) fn settle(&self, id: &SessionId, token: &AttemptToken) -> bool {
         let mut state = self.state.lock();
-        state.sessions.get_mut(id).is_some_and(|session| {
-            let freed = session.held.remove(token).is_some();
+        let State { sessions, pace, .. } = &mut *state;
+        let freed = sessions.get_mut(id).is_some_and(|session| {
+            let freed = session.held.remove(token);
+            if let Some((job, begun)) = freed.as_ref().and_then(|held| Some((&held.job, held.begun?))) {
+                pace.note(&job.request.topic, begun.elapsed());
+            }
             session.dismiss_if_done();
-            freed
-        })
+            freed.is_some()
+        });
+        state.touch(id);
+        freed
     }
 
-    pub(super) fn free_seats(&self, pool: &PoolName, shapes: &ShapeSet) -> Vec<FreeSeat> {
+    /// An operator wants a worker to leave: it gets nothing more and is told so. How many sessions it has.
+    pub(crate) fn drain(&self, worker: &WorkerId) -> usize {
         let mut state = self.state.lock();
-        let open = |s: &&mut Session| s.is_attached() && !s.draining && s.profile.pool == *pool;
-        let mut seats = Vec::new();
-        for (id, session) in &mut state.sessions {
-            let Some(session) = Some(session).filter(open) else { continue };
-            let free = (session.profile.slots as usize).saturating_sub(session.held.len());
-            if free > 0 {
-                seats.push(FreeSeat { session: id.clone(), seat: Seat { shapes: session.fitting(shapes), free } });
+        let own = |(_, session): &(&SessionId, &Session)| session.profile.worker == *worker;
+        let ids: Vec<SessionId> = state.sessions.iter().filter(own).map(|(id, _)| id.clone()).collect();
+        for id in &ids {
+            if let Some(session) = state.sessions.get_mut(id) {
+                // A closed stream means that the worker attaches anew, as one that nobody drained.
+                let _ = session.outbound.as_ref().map(|outbound| outbound.send(ToWorker::Drain));
+                session.drain();
             }
+            state.touch(id);
         }
-        seats
+        ids.len()
     }
 
     /// Numbers the next assignment of a session.
-    pub(super) fn next_dispatch(&self, id: &SessionId) -> Option<Dispatch> {
+    pub(super) fn next_dispatch(&self, id: &SessionId, routing: &RoutingId) -> Option<Dispatch> {
         let mut state = self.state.lock();
         let session = state.sessions.get_mut(id)?;
         session.last_assignment += 1;
@@ -174,6 +214,7 @@ impl Edge {
             epoch: session.epoch,
             worker: session.profile.worker.clone(),
             assignment: session.last_assignment,
+            routing: routing.clone(),
         })
     }
 
@@ -185,7 +226,8 @@ impl Edge {
         match session.held.entry(job.life.attempt.token.clone()) {
             Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {
-                place.insert(Held { job, started: None, progress: None });
+                place.insert(Held::new(job));
+                state.touch(id);
                 Place::Taken
             }
         }
@@ -218,6 +260,7 @@ impl Edge {
         let Some(held) = sessions.get_mut(id).and_then(|session| session.held.get_mut(token)) else { return };
         if held.started.is_none() && held.job.state() == JobState::Dispatched {
             held.started = Some(now);
+            held.begun = Some(Instant::now());
             starts.push((id.clone(), token.clone()));
         }
     }
@@ -267,8 +310,10 @@ impl Edge {
     /// Held attempts whose time to start or to end was over at `now`.
     pub(crate) fn overdue(&self, now: Timestamp) -> Vec<Arc<Job>> {
         let overdue = |held: &&Held| {
-            let unstarted = held.job.state() == JobState::Dispatched && held.started.is_none();
-            held.job.life.attempt.binding.as_ref().is_some_and(|b| b.timeout_at <= now || (unstarted && b.start_by <= now))
+            // A start that is not durable yet is about to be: nothing is due before it is.
+            let begun = held.job.state() != JobState::Dispatched;
+            let due = |binding: &Binding| if begun { binding.timeout_at } else { binding.start_by };
+            held.job.life.attempt.binding.as_ref().is_some_and(|b| due(b) <= now && (begun || held.started.is_none()))
         };
         let state = self.state.lock();
         state.sessions.values().flat_map(|s| s.held.values()).filter(overdue).map(|held| held.job.clone()).collect()
@@ -287,6 +332,8 @@ impl Edge {
             session: id.clone(),
             profile: session.profile.clone(),
             busy: session.held.len(),
+            load: session.load,
+            active_jobs: session.active_jobs,
             heard_at: session.heard_wall,
             attached: session.is_attached(),
             draining: session.draining,
@@ -310,8 +357,42 @@ impl Edge {
     }
 }
 
+impl State {
+    /// Tells the roster what became of a session.
+    pub(super) fn touch(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        if session.held.len() > session.profile.slots as usize {
+            self.ahead.insert(id.clone());
+        } else {
+            self.ahead.remove(id);
+        }
+        let now = session.candidate();
+        match self.roster.get(id) {
+            Some(known) if (known.active, known.load, known.away) == (now.active, now.load, now.away) => {}
+            Some(_) => self.roster.change(id, |known| *known = now),
+            None => self.roster.insert(id.clone(), now),
+        }
+    }
+}
+
 impl Session {
-    fn is_attached(&self) -> bool {
+    fn candidate(&self) -> Candidate {
+        let away = match (self.is_attached(), self.draining) {
+            (false, _) => Some(Away::Detached),
+            (true, true) => Some(Away::Draining),
+            (true, false) => None,
+        };
+        Candidate {
+            profile: self.profile.clone(),
+            capacity: self.profile.slots,
+            spare: self.prefetch,
+            active: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+            load: self.load,
+            away,
+        }
+    }
+
+    pub(super) fn is_attached(&self) -> bool {
         self.outbound.as_ref().is_some_and(|outbound| !outbound.is_closed())
     }
 
@@ -327,15 +408,6 @@ impl Session {
             // A closed stream means that the worker attaches again, and says again that it is draining.
             let _ = outbound.send(ToWorker::Dismissed);
         }
-    }
-
-    /// Recomputed only when the pool's shapes change.
-    fn fitting(&mut self, shapes: &ShapeSet) -> Arc<[Arc<Shape>]> {
-        if self.fits.0 != Some(shapes.generation) {
-            let fits = shapes.shapes.iter().filter(|shape| self.profile.check(shape).is_ok()).cloned().collect();
-            self.fits = (Some(shapes.generation), fits);
-        }
-        self.fits.1.clone()
     }
 }
 

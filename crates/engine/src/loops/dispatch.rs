@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::PoolName;
-use lockgate_core::job::DEFAULT_POOL;
+use std::time::Duration;
+
 use lockgate_ports::Bell;
 use tokio::sync::watch;
 
 use super::wait;
 use crate::Inner;
 
+/// Clocks have no finer steps.
+const SOON: Duration = Duration::from_millis(1);
+
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    let ear = inner.ports.bus.listen(Bell::Lane(PoolName::from(DEFAULT_POOL)));
+    let ear = inner.ports.bus.listen(Bell::Lanes);
     loop {
+        let mut again_at = None;
         loop {
             // Cutting a round short at the end is safe: what it committed is sent when the session attaches again.
             let round = tokio::select! {
@@ -21,7 +25,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 round = inner.dispatch_once() => round,
             };
             match round {
-                Ok(0) => break,
+                Ok(round) if round.moved == 0 => {
+                    again_at = round.again_at;
+                    break;
+                }
                 Ok(_) => {}
                 Err(error) => {
                     inner.health.store_answered(false);
@@ -37,7 +44,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 () = ear.heard() => {}
             }
         };
-        if !wait(&mut stop, inner.settings.idle_claim, reason).await {
+        // A limit by time says when it has room again.
+        let room = again_at.map(|at| at.since(inner.ports.clock.now()).max(SOON));
+        let rest = room.map_or(inner.settings.idle_claim, |room| room.min(inner.settings.idle_claim));
+        if !wait(&mut stop, rest, reason).await {
             return;
         }
     }

@@ -16,6 +16,9 @@ const EVERY: Duration = Duration::from_secs(2);
 /// More than this many questions are as bad as this many.
 const APPROVALS_COUNTED: usize = 1_000;
 
+/// Tenants with gauges of their own: those with the most claims.
+const TENANTS_SHOWN: usize = 100;
+
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, EVERY).await {
         if let Err(error) = inner.levels_once().await {
@@ -38,6 +41,7 @@ impl Inner {
         self.metrics.set_levels(&levels);
         let waiting = self.ports.store.owing(Duty::Approve, JobSeq::default(), APPROVALS_COUNTED).await?;
         self.metrics.governance.approvals_waiting(waiting.len());
+        self.metrics.sharing.set(&self.ports.lanes.shares(TENANTS_SHOWN).await, self.ports.clock.now());
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
         Ok(())
     }

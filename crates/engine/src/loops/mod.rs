@@ -8,7 +8,9 @@ mod feed;
 mod health;
 mod ledger;
 mod levels;
+mod limits;
 mod pending;
+mod placing;
 mod policies;
 mod reap;
 mod recover;
@@ -27,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub(crate) use health::Health;
+pub(crate) use placing::Hopeless;
 pub(crate) use recover::{hand_over, recover};
 
 use crate::Inner;
@@ -48,6 +51,8 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     running.spawn(scans::run(inner.clone(), stop.clone()));
     running.spawn(seals::run(inner.clone(), stop.clone()));
     running.spawn(levels::run(inner.clone(), stop.clone()));
+    running.spawn(limits::run(inner.clone(), stop.clone()));
+    running.spawn(placing::run(inner.clone(), stop.clone()));
 }
 
 /// Waits for a reason to run, the next tick, or the end. False means: end.

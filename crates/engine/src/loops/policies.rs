@@ -1,4 +1,5 @@
-//! Keeps the kernel at the policy that the Store has in force, whoever put it there and whatever became of the answer.
+//! Keeps the kernel at the policy, and routing at the configuration, that the Store has in force, whoever put them there
+//! and whatever became of the answer.
 
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if let Err(error) = inner.policies_once().await {
             inner.health.store_answered(false);
             tracing::warn!(%error, "the policy in force could not be read; trying again with the next tick");
+        }
+        if let Err(error) = inner.configs_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "the configuration in force could not be read; trying again with the next tick");
         }
     }
 }

@@ -44,8 +44,6 @@ impl Inner {
             }
         }
         self.policies_once().await?;
-        let lanes = self.ports.store.ready_lanes().await?;
-        self.ports.lanes.rebuild(lanes).await;
-        Ok(())
+        self.configs_once().await
     }
 }

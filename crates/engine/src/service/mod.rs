@@ -3,9 +3,11 @@
 mod approvals;
 mod audit;
 mod cancel;
+mod config;
 mod kernel;
 mod overview;
 mod policy;
+mod pools;
 mod read;
 mod release;
 mod replay;
@@ -19,13 +21,14 @@ use crate::error::ApiError;
 
 pub use approvals::ApprovalAnswer;
 pub use audit::Verified;
+pub use config::{Activated, ConfigText};
 pub use overview::{LaneView, Queues, WorkerStatus, WorkerView};
-pub use policy::{Activated, PolicyText};
+pub use pools::PoolView;
 pub use read::JobView;
 pub use replay::{ReplayRequest, Replayed};
 pub use submit::Submitted;
 pub use watch::{Watch, WatchItem};
-pub use why::{Considered, Why};
+pub use why::{Considered, PoolConsidered, Why};
 
 /// Runs a write and its effects to their end, even if the caller goes away meanwhile: a commit whose effects never
 /// happened would leave a job that nobody offers, or a worker that nobody stops.

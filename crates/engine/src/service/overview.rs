@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{PoolName, SessionId};
 use lockgate_core::lane::{LaneKey, Priority};
 use lockgate_core::time::Timestamp;
-use lockgate_core::worker::WorkerProfile;
+use lockgate_core::worker::{Load, WorkerProfile};
 
 use crate::Engine;
 use crate::error::ApiError;
@@ -15,6 +15,9 @@ pub struct WorkerView {
     pub session: SessionId,
     pub profile: Arc<WorkerProfile>,
     pub busy: usize,
+    pub load: Load,
+    /// Slots in use by its own count: a stopped handler uses its slot until it is gone.
+    pub active_jobs: u32,
     pub last_beat: Timestamp,
     pub status: WorkerStatus,
 }
@@ -40,6 +43,8 @@ impl WorkerStatus {
 
 #[derive(Clone, Debug)]
 pub struct LaneView {
+    /// The pool that serves it first; none if no pool may.
+    pub pool: Option<PoolName>,
     pub lane: LaneKey,
     pub waiting: u64,
     pub oldest: Option<Timestamp>,
@@ -71,6 +76,8 @@ impl Engine {
             session: view.session,
             profile: view.profile,
             busy: view.busy,
+            load: view.load,
+            active_jobs: view.active_jobs,
             last_beat: view.heard_at,
         };
         self.inner.edge.views().into_iter().map(view).collect()
@@ -82,7 +89,7 @@ impl Engine {
         Ok(Queues {
             lanes: lanes
                 .into_iter()
-                .map(|d| LaneView { lane: d.lane, waiting: d.waiting, oldest: d.oldest.map(|key| key.due_at) })
+                .map(|d| LaneView { pool: d.pool, lane: d.lane, waiting: d.waiting, oldest: d.oldest.map(|key| key.due_at) })
                 .collect(),
             dead_letters: Priority::ALL.into_iter().zip(totals.dead_letters).collect(),
             live: totals.live.iter().sum(),

@@ -1,12 +1,16 @@
 //! "Why does it wait, and what would start it?"
 
-use lockgate_core::ids::{JobId, WorkerId};
-use lockgate_core::job::{Job, JobState};
+use lockgate_core::ids::{JobId, PoolName, WorkerId};
+use lockgate_core::job::{Job, JobState, Reason};
+use lockgate_core::lane::Shape;
+use lockgate_core::placement::{PoolLook, Refusal, WorkerLook};
+use lockgate_core::pools::{DispatchMode, Unrouted};
 use lockgate_core::request::Caller;
+use lockgate_core::retry::PlacingTries;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
+use lockgate_ports::LimitView;
 
-use crate::edge::SessionView;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -14,7 +18,7 @@ use crate::{Engine, Inner};
 #[derive(Clone, Debug)]
 pub struct Why {
     pub state: JobState,
-    pub reason: &'static str,
+    pub reason: String,
     pub summary: String,
     /// What would start it, or what to do next.
     pub next_step: String,
@@ -22,9 +26,25 @@ pub struct Why {
     pub next_at: Option<Timestamp>,
     /// The policy snapshot and rule of the current attempt.
     pub rule: Option<String>,
-    pub workers: Vec<Considered>,
+    /// Pools of its route, first choice first, with their workers.
+    pub pools: Vec<PoolConsidered>,
+    /// Limits it must pass.
+    pub limits: Vec<LimitView>,
+    /// How often placing was tried, if nobody can ever take it as things are.
+    pub tries: Option<PlacingTries>,
     /// Jobs of the same lane that wait.
     pub lane_waiting: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PoolConsidered {
+    pub pool: PoolName,
+    pub dispatch: DispatchMode,
+    /// Why the pool as a whole takes nothing.
+    pub reason: Option<String>,
+    pub workers: Vec<Considered>,
+    /// Workers that are not listed.
+    pub more: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -47,12 +67,14 @@ impl Inner {
         let verdict = job.life.attempt.verdict.as_ref();
         let mut why = Why {
             state: job.state(),
-            reason: "",
+            reason: String::new(),
             summary: String::new(),
             next_step: String::new(),
             next_at: None,
             rule: verdict.map(|v| format!("{}#{} ({})", v.snapshot, v.rule, v.reason)),
-            workers: Vec::new(),
+            pools: Vec::new(),
+            limits: Vec::new(),
+            tries: None,
             lane_waiting: None,
         };
         match job.state() {
@@ -87,51 +109,94 @@ impl Inner {
     }
 
     async fn explain_waiting(&self, job: &Job, why: &mut Why) {
-        let shape = job.request.shape();
         let lane = job.lane();
         let depths = self.ports.lanes.depths(usize::MAX).await;
         why.lane_waiting = depths.iter().find(|depth| depth.lane == lane).map(|depth| depth.waiting);
-        let sessions = self.edge.views();
-        why.workers = sessions.iter().map(|view| consider(view, &shape)).collect();
-        let fits = |considered: &&Considered| matches!(considered.verdict.as_str(), "fits" | "busy");
-        if sessions.is_empty() {
-            let next = "Start one: `lockgate worker`, or run `lockgate serve` without `--no-worker`.";
-            why.say("no_worker", "No worker is connected.", next);
-        } else if !why.workers.iter().any(|c| fits(&c)) {
-            let summary = format!("No connected worker fits the job ({shape}).");
-            let next = format!("Start a worker that serves {shape}, or change the job's topic or `requires`.");
-            why.say("no_fitting_worker", &summary, &next);
-        } else if why.workers.iter().any(|c| c.verdict == "fits") {
-            why.say("starting", "A fitting worker is free; the job is about to start.", "Nothing: look again.");
-        } else {
-            let ahead = why.lane_waiting.unwrap_or(0);
-            let summary = format!("All fitting workers are busy; {ahead} job(s) wait in its lane.");
-            why.say(
-                "workers_busy",
-                &summary,
-                "It starts when its turn comes and a slot is free; more slots start it sooner.",
-            );
+        why.limits = self.ports.lanes.limits(&lane).await;
+        why.limits.extend(self.pool_limit(&lane.shape));
+        why.tries = self.placing_tries(job, &lane.shape);
+        let placement = self.edge.explain(&lane.shape);
+        let change = placement.smallest_change(&lane.shape);
+        why.pools = placement.pools.into_iter().map(PoolConsidered::from).collect();
+        match placement.refusal {
+            Some(Refusal::WorkersBusy) | None if why.limits.iter().any(|limit| limit.full) => why.limited(),
+            Some(refusal) => {
+                let summary = refused(&refusal, &lane.shape, why.lane_waiting.unwrap_or(0));
+                why.say(&refusal.to_string(), &summary, &change);
+            }
+            None => why.say("starting", "A fitting worker is free; the job is about to start.", "Nothing: look again."),
+        }
+        if let Some(tries) = &why.tries {
+            why.next_at = Some(self.ports.clock.now() + tries.next_in);
         }
     }
 }
 
-fn consider(view: &SessionView, shape: &lockgate_core::lane::Shape) -> Considered {
-    let free = view.profile.slots.saturating_sub(u32::try_from(view.busy).unwrap_or(u32::MAX));
-    let verdict = match view.profile.check(shape) {
-        Err(unfit) => unfit.to_string(),
-        Ok(()) if !view.attached => "detached".into(),
-        Ok(()) if view.draining => "draining".into(),
-        Ok(()) if free == 0 => "busy".into(),
-        Ok(()) => "fits".into(),
-    };
-    Considered { worker: view.profile.worker.clone(), verdict, free_slots: free }
+impl Inner {
+    /// How much of what its first pool may run at once is used.
+    fn pool_limit(&self, shape: &Shape) -> Option<LimitView> {
+        let routing = self.routing();
+        let route = routing.pools.route(shape).ok()?;
+        let (name, max) = (route.first(), routing.pools.pool(route.first())?.max_concurrent?);
+        let own = self.edge.views().into_iter().filter(|view| view.profile.pool == *name);
+        let held = u32::try_from(own.map(|view| view.busy).sum::<usize>()).unwrap_or(u32::MAX);
+        Some(LimitView { key: format!("pool/{name}").into(), max: Some(max), held, again_at: None, full: held >= max })
+    }
+}
+
+/// One sentence for people.
+fn refused(refusal: &Refusal, shape: &Shape, waiting: u64) -> String {
+    match refusal {
+        Refusal::Unrouted(Unrouted::NoMapping) => format!("No pool is configured for the topic {}.", shape.topic),
+        Refusal::Unrouted(Unrouted::PreferredPool) => "Its preferred pool is not one of its topic's pools.".to_owned(),
+        Refusal::Unrouted(Unrouted::AllowedPools) => "Policy allows none of its topic's pools.".to_owned(),
+        Refusal::PoolPaused | Refusal::BehindPaused => "Its pool is paused.".to_owned(),
+        Refusal::PoolDraining => "Its pool is being drained.".to_owned(),
+        Refusal::NoWorkers => format!("No worker fits the job ({shape})."),
+        Refusal::WorkersAway => "Every worker that fits is away.".to_owned(),
+        Refusal::PoolOverloaded => "Every worker that fits is overloaded.".to_owned(),
+        Refusal::WorkersBusy => format!("All fitting workers are busy; {waiting} job(s) wait in its lane."),
+    }
+}
+
+impl From<PoolLook> for PoolConsidered {
+    fn from(look: PoolLook) -> Self {
+        let worker = |worker: WorkerLook| Considered {
+            worker: worker.worker.clone(),
+            verdict: worker.reason().map_or_else(|| "fits".to_owned(), |reason| reason.to_string()),
+            free_slots: worker.capacity.saturating_sub(worker.active),
+        };
+        Self {
+            pool: look.pool,
+            dispatch: look.dispatch,
+            reason: look.reason.map(|reason| reason.to_string()),
+            workers: look.workers.into_iter().map(worker).collect(),
+            more: look.rest.values().sum(),
+        }
+    }
 }
 
 impl Why {
-    fn say(&mut self, reason: &'static str, summary: &str, next_step: &str) {
-        self.reason = reason;
+    fn say(&mut self, reason: &str, summary: &str, next_step: &str) {
+        self.reason = reason.to_owned();
         self.summary = summary.to_owned();
         self.next_step = next_step.to_owned();
+    }
+
+    /// Somebody could take it, but it is not yet its turn: something is used up.
+    fn limited(&mut self) {
+        let Some(limit) = self.limits.iter().find(|limit| limit.full).cloned() else { return };
+        let used = limit.max.map_or_else(String::new, |max| format!(" ({} of {max} at once)", limit.held));
+        let (reason, next) = match limit.key.split('/').next() {
+            _ if limit.again_at.is_some() => ("rate_limited", "It starts when the rate has room again."),
+            Some("tenant") => {
+                ("tenant_limit", "It starts when another job of the tenant ends; a higher limit starts it sooner.")
+            }
+            Some("pool") => ("pool_limit", "It starts when another job of the pool ends; a higher limit starts it sooner."),
+            _ => ("limit_full", "It starts when another job under the same limit ends."),
+        };
+        self.next_at = limit.again_at;
+        self.say(reason, &format!("The limit {} is used up{used}.", limit.key), next);
     }
 
     fn delayed(&mut self, job: &Job) {
@@ -140,7 +205,9 @@ impl Why {
             Some(failure) if job.life.attempt.no > 1 => {
                 let summary =
                     format!("Attempt {} ended ({}): {}", job.life.attempt.no - 1, failure.reason.as_str(), failure.message);
-                self.say("waiting_for_retry", &summary, "The next attempt starts by itself.");
+                let unsent = failure.reason == Reason::DispatchLost;
+                let reason = if unsent { "dispatch_failed" } else { "waiting_for_retry" };
+                self.say(reason, &summary, "The next attempt starts by itself.");
             }
             _ => self.say("waiting_for_time", "It must not start before a set time.", "It starts by itself."),
         }
@@ -184,6 +251,7 @@ impl Why {
             (state, _) if state.is_dead() => "Fix the cause, then `lockgate dlq replay`.".to_owned(),
             _ => "Nothing waits.".to_owned(),
         };
-        self.say("ended", &summary, &next);
+        let reason = if state == JobState::Denied { "safety_denied" } else { "ended" };
+        self.say(reason, &summary, &next);
     }
 }

@@ -7,4 +7,6 @@ mod numbers;
 mod outputs;
 mod places;
 mod policies;
+mod pools;
+mod prefetch;
 mod stage;

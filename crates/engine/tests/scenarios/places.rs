@@ -56,28 +56,3 @@ async fn a_draining_worker_is_dismissed_when_its_place_is_free_and_gets_nothing_
     let mut staying = Hand::attach(&stage.engine, "staying", &["t"], 1).await;
     assert_eq!(staying.take().await.job.request.job_id, second);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_worker_of_another_pool_is_refused_until_pools_exist() {
-    let stage = Stage::new();
-    let code = async |pool| stage.engine.attach(hello_for(pool)).await.map(|_| ()).map_err(|error| error.code());
-    assert_eq!(code("gpu").await, Err("invalid_argument"));
-    assert_eq!(code("default").await, Ok(()));
-}
-
-fn hello_for(pool: &str) -> lockgate_engine::Hello {
-    lockgate_engine::Hello {
-        session: "s".into(),
-        profile: lockgate_core::worker::WorkerProfile {
-            worker: "w".into(),
-            pool: pool.into(),
-            topics: vec!["t".into()],
-            capabilities: Default::default(),
-            labels: Default::default(),
-            slots: 1,
-            in_process: false,
-        },
-        inventory: Vec::new(),
-        highest_assignment: 0,
-    }
-}

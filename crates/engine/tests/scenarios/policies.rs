@@ -2,7 +2,9 @@
 
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::Json;
-use lockgate_engine::{ApiError, PolicyText, ToWorker};
+use lockgate_engine::{ApiError, ConfigText, ToWorker};
+
+use lockgate_ports::SnapshotKind;
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -64,7 +66,7 @@ async fn a_bad_text_names_every_error_and_leaves_the_policy_in_force() {
     let stage = Stage::new();
     stage.apply(EMERGENCY).await;
     let text = "version: 1\nrules:\n  - {id: a, match: {topcis: [x]}, decision: allow, reason: r}\n  - {id: b, match: {}, decision: maybe, reason: r}\n";
-    let new = PolicyText { file: "policy.yaml".into(), text: text.into(), expected: None };
+    let new = ConfigText { file: "policy.yaml".into(), text: text.into(), expected: None };
     let Err(ApiError::Invalid(errors)) = stage.engine.activate_policy(&caller(), new).await else {
         panic!("must be refused")
     };
@@ -79,12 +81,12 @@ async fn an_activation_that_expects_another_version_is_refused_and_a_rollback_is
     let stage = Stage::new();
     let first = stage.apply(ALLOW).await;
     stage.apply(EMERGENCY).await;
-    let stale = PolicyText { file: "p".into(), text: ALLOW.into(), expected: Some(1) };
+    let stale = ConfigText { file: "p".into(), text: ALLOW.into(), expected: Some(1) };
     assert!(matches!(stage.engine.activate_policy(&caller(), stale).await, Err(ApiError::Outdated(_))));
     let back = stage.engine.roll_back_policy(&caller(), &first.snapshot, None).await.expect("rolled back");
     assert_eq!((back.version, &back.snapshot), (3, &first.snapshot));
     assert!(stage.apply(ALLOW).await.unchanged);
-    let known = stage.engine.policy_snapshots().await.expect("listed");
+    let known = stage.engine.config_snapshots(SnapshotKind::Policy).await.expect("listed");
     assert_eq!(known.iter().map(|row| row.version).collect::<Vec<_>>(), [3, 2]);
 }
 

@@ -10,13 +10,13 @@ use lockgate_core::job::{Job, Outcome};
 use lockgate_core::request::{Caller, NewJob};
 use lockgate_core::scan::FindingKey;
 use lockgate_core::time::Timestamp;
-use lockgate_core::worker::WorkerProfile;
+use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{
-    Acknowledged, Activated, Assignment, Attachment, Beat, Engine, FromWorker, Hello, InventoryItem, LocalKernel, Metrics,
-    PolicyText, Ports, ResultReport, Settings, ToWorker,
+    Acknowledged, Activated, ApiError, Assignment, Attachment, Beat, ConfigText, Engine, FromWorker, Hello, InventoryItem,
+    LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
 use lockgate_ports::memory::{MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Clock, Jobs};
+use lockgate_ports::{Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -113,8 +113,48 @@ impl Stage {
 
     /// Puts a policy in force.
     pub(crate) async fn apply(&self, text: &str) -> Activated {
-        let new = PolicyText { file: "policy.yaml".to_owned(), text: text.to_owned(), expected: None };
+        let new = ConfigText { file: "policy.yaml".to_owned(), text: text.to_owned(), expected: None };
         self.engine.activate_policy(&caller(), new).await.expect("in force")
+    }
+
+    /// Puts pools in force.
+    pub(crate) async fn pools(&self, text: &str) {
+        self.try_pools(text).await.expect("in force");
+    }
+
+    pub(crate) async fn try_pools(&self, text: &str) -> Result<Activated, ApiError> {
+        self.configure(SnapshotKind::Pools, text).await
+    }
+
+    pub(crate) async fn timeouts(&self, text: &str) {
+        self.configure(SnapshotKind::Timeouts, text).await.expect("in force");
+    }
+
+    async fn configure(&self, kind: SnapshotKind, text: &str) -> Result<Activated, ApiError> {
+        let new = ConfigText { file: kind.as_str().to_owned(), text: text.to_owned(), expected: None };
+        self.engine.activate_config(&caller(), kind, new).await
+    }
+
+    /// Waits until placing the job was tried this often.
+    pub(crate) async fn until_tried(&self, id: &JobId, tries: u32) {
+        self.until_why(id, |why| why.tries.is_some_and(|made| made.made >= tries)).await;
+    }
+
+    pub(crate) async fn until_reason(&self, id: &JobId, reason: &str) {
+        self.until_why(id, |why| why.reason == reason).await;
+    }
+
+    async fn until_why(&self, id: &JobId, wanted: impl Fn(&Why) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut tick = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            let why = self.engine.why(&caller(), id).await.expect("explained");
+            if wanted(&why) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "it did not happen: {why:?}");
+            tick.tick().await;
+        }
     }
 
     pub(crate) async fn submit(&self, job: NewJob) -> JobId {
@@ -158,6 +198,23 @@ pub(crate) fn job(topic: &str) -> NewJob {
     NewJob { topic: topic.to_owned(), ..NewJob::default() }
 }
 
+/// What a worker says of itself.
+pub(crate) struct Kind {
+    pub(crate) pool: &'static str,
+    pub(crate) topics: Vec<Arc<str>>,
+    pub(crate) slots: u32,
+    pub(crate) capabilities: BTreeSet<Arc<str>>,
+    pub(crate) labels: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) prefetch: u32,
+}
+
+impl Kind {
+    pub(crate) fn of(pool: &'static str, topics: &[&str], slots: u32) -> Self {
+        let topics = topics.iter().map(|topic| Arc::from(*topic)).collect();
+        Self { pool, topics, slots, capabilities: BTreeSet::new(), labels: BTreeMap::new(), prefetch: 0 }
+    }
+}
+
 /// A worker that does only what the test says, and beats when asked to.
 pub(crate) struct Hand {
     pub(crate) attachment: Attachment,
@@ -165,6 +222,8 @@ pub(crate) struct Hand {
     held: BTreeMap<AttemptToken, JobId>,
     highest: u64,
     beats: u64,
+    /// It may leave.
+    pub(crate) dismissed: bool,
 }
 
 impl Hand {
@@ -180,44 +239,93 @@ impl Hand {
         held: BTreeMap<AttemptToken, JobId>,
         highest: u64,
     ) -> Self {
+        Self::attach_kind(engine, session, &Kind::of("default", topics, slots), held, highest).await
+    }
+
+    pub(crate) async fn attach_as(engine: &Engine, session: &str, kind: &Kind) -> Self {
+        Self::try_attach(engine, session, kind).await.expect("attached")
+    }
+
+    pub(crate) async fn try_attach(engine: &Engine, session: &str, kind: &Kind) -> Result<Self, ApiError> {
+        Self::try_attach_with(engine, session, kind, BTreeMap::new(), 0).await
+    }
+
+    pub(crate) async fn attach_kind(
+        engine: &Engine,
+        session: &str,
+        kind: &Kind,
+        held: BTreeMap<AttemptToken, JobId>,
+        highest: u64,
+    ) -> Self {
+        Self::try_attach_with(engine, session, kind, held, highest).await.expect("attached")
+    }
+
+    async fn try_attach_with(
+        engine: &Engine,
+        session: &str,
+        kind: &Kind,
+        held: BTreeMap<AttemptToken, JobId>,
+        highest: u64,
+    ) -> Result<Self, ApiError> {
         let profile = WorkerProfile {
             worker: session.into(),
-            pool: "default".into(),
-            topics: topics.iter().map(|topic| Arc::from(*topic)).collect(),
-            capabilities: BTreeSet::new(),
-            labels: BTreeMap::new(),
-            slots,
+            pool: kind.pool.into(),
+            topics: kind.topics.clone(),
+            capabilities: kind.capabilities.clone(),
+            labels: kind.labels.clone(),
+            slots: kind.slots,
             in_process: false,
         };
         let inventory = inventory(&held);
-        let hello = Hello { session: session.into(), profile, inventory, highest_assignment: highest };
-        let (attachment, _, inbound) = engine.attach(hello).await.expect("attached");
-        Self { attachment, inbound, held, highest, beats: 0 }
+        let hello =
+            Hello { session: session.into(), profile, inventory, highest_assignment: highest, prefetch: kind.prefetch };
+        let (attachment, _, inbound) = engine.attach(hello).await?;
+        Ok(Self { attachment, inbound, held, highest, beats: 0, dismissed: false })
+    }
+
+    /// What it holds and the highest assignment it took, for its next life.
+    pub(crate) fn into_inventory(self) -> (BTreeMap<AttemptToken, JobId>, u64) {
+        (self.held, self.highest)
     }
 
     /// The next message other than answers to beats.
     pub(crate) async fn next(&mut self) -> ToWorker {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.inbound.recv()).await.expect("in time").expect("attached");
+            self.dismissed |= matches!(message, ToWorker::Dismissed);
             if !matches!(message, ToWorker::BeatAck(_)) {
                 return message;
             }
         }
     }
 
+    /// Nothing was said to it since it last listened.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.inbound.try_recv().is_err()
+    }
+
     /// The next assignment.
     pub(crate) async fn take(&mut self) -> Assignment {
-        match self.next().await {
-            ToWorker::Assign(mut assignments) => {
-                let assignment = assignments.pop().expect("one");
-                assert!(assignments.is_empty(), "one at a time");
-                self.highest = self.highest.max(assignment.number);
-                let attempt = &assignment.job.life.attempt;
-                self.held.insert(attempt.token.clone(), assignment.job.request.job_id.clone());
-                assignment
+        let mut taken = self.take_many(1).await;
+        taken.pop().expect("one")
+    }
+
+    /// Assignments until there are this many.
+    pub(crate) async fn take_many(&mut self, count: usize) -> Vec<Assignment> {
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            match self.next().await {
+                ToWorker::Assign(assignments) => taken.extend(assignments),
+                other => panic!("no assignment: {other:?}"),
             }
-            other => panic!("no assignment: {other:?}"),
         }
+        assert_eq!(taken.len(), count, "no more than asked for");
+        for assignment in &taken {
+            self.highest = self.highest.max(assignment.number);
+            let attempt = &assignment.job.life.attempt;
+            self.held.insert(attempt.token.clone(), assignment.job.request.job_id.clone());
+        }
+        taken
     }
 
     pub(crate) async fn start(&self, assignment: &Assignment) {
@@ -226,8 +334,13 @@ impl Hand {
     }
 
     pub(crate) async fn beat(&mut self) {
+        self.beat_with(Load::default()).await;
+    }
+
+    pub(crate) async fn beat_with(&mut self, load: Load) {
         self.beats += 1;
-        let beat = Beat { number: self.beats, highest_assignment: self.highest, inventory: inventory(&self.held) };
+        let inventory = inventory(&self.held);
+        let beat = Beat { number: self.beats, highest_assignment: self.highest, inventory, active_jobs: 0, load };
         self.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
     }
 

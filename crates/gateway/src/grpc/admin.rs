@@ -1,22 +1,23 @@
 //! The `Admin` service: policies, the audit trail, circuit breakers.
 
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, PolicyText};
+use lockgate_engine::{ApiError, ConfigText};
+use lockgate_ports::SnapshotKind;
 use lockgate_proto::v1;
 use lockgate_proto::v1::admin_server::Admin;
 use tonic::{Request, Response};
 
-use super::lists::page;
+use super::lists::{page, present};
 use super::{AdminService, Reply, answer, caller, convert};
-use crate::policies::{self, FILE_DEFAULT};
+use crate::configs;
 
 #[tonic::async_trait]
 impl Admin for AdminService {
     async fn activate_policy(&self, request: Request<v1::ActivatePolicyRequest>) -> Reply<v1::ActivatePolicyResponse> {
         let caller = caller(&request)?;
         let v1::ActivatePolicyRequest { file, text, expected_version } = request.into_inner();
-        let file = if file.is_empty() { FILE_DEFAULT.to_owned() } else { file };
-        let activated = self.0.engine.activate_policy(&caller, PolicyText { file, text, expected: expected_version }).await;
+        let file = present(file).unwrap_or_else(|| configs::file_name(SnapshotKind::Policy));
+        let activated = self.0.engine.activate_policy(&caller, ConfigText { file, text, expected: expected_version }).await;
         answer(activated.map(|activated| convert::activated(&activated)))
     }
 
@@ -28,16 +29,12 @@ impl Admin for AdminService {
     }
 
     async fn get_policy(&self, request: Request<v1::GetPolicyRequest>) -> Reply<v1::Policy> {
-        let snapshot = request.into_inner().snapshot;
-        let found = match snapshot.as_str() {
-            "" => policies::in_force(&self.0.engine).await,
-            id => policies::snapshot(&self.0.engine, id).await,
-        };
+        let found = configs::named(&self.0.engine, SnapshotKind::Policy, &request.into_inner().snapshot).await;
         answer(found.map(v1::Policy::from))
     }
 
     async fn list_policies(&self, _: Request<v1::ListPoliciesRequest>) -> Reply<v1::ListPoliciesResponse> {
-        let known = policies::all(&self.0.engine).await;
+        let known = configs::all(&self.0.engine, SnapshotKind::Policy).await;
         answer(known.map(|known| v1::ListPoliciesResponse { policies: known.into_iter().map(v1::Policy::from).collect() }))
     }
 

@@ -2,14 +2,16 @@
 
 use lockgate_core::audit::AuditRow;
 use lockgate_core::job::Job;
-use lockgate_core::limits::Limits;
 use lockgate_core::time::Timestamp;
-use lockgate_engine::{Activated, Considered, JobView, LaneView, Progress, Queues, WatchItem, Why, WorkerView};
-use lockgate_ports::{BreakerView, LogLine};
+use lockgate_core::timeouts::Defaults;
+use lockgate_engine::{
+    Activated, Considered, JobView, LaneView, PoolConsidered, Progress, Queues, WatchItem, Why, WorkerView,
+};
+use lockgate_ports::{BreakerView, LimitView, LogLine};
 use lockgate_proto::v1::{self, explain_job_response, get_job_logs_response, watch_job_response};
 use lockgate_proto::{json_bytes, verdict_to_wire};
 
-pub(super) fn job_view(view: &JobView, limits: &Limits) -> v1::Job {
+pub(super) fn job_view(view: &JobView, defaults: &Defaults) -> v1::Job {
     let life = &view.job.life;
     v1::Job {
         payload_json: json_bytes(&view.job.request.payload),
@@ -19,7 +21,7 @@ pub(super) fn job_view(view: &JobView, limits: &Limits) -> v1::Job {
         verdict: life.attempt.verdict.as_deref().map(verdict_to_wire),
         approval: life.approval.as_ref().map(v1::AskedApproval::from),
         output: life.output.as_ref().map(v1::OutputCheck::from),
-        ..lockgate_proto::job(&view.job, limits)
+        ..lockgate_proto::job(&view.job, defaults)
     }
 }
 
@@ -101,20 +103,43 @@ pub(super) fn watch_item(item: &WatchItem) -> v1::WatchJobResponse {
 }
 
 pub(super) fn why(why: Why) -> v1::ExplainJobResponse {
+    v1::ExplainJobResponse {
+        state: v1::JobState::from(why.state).into(),
+        summary: why.summary,
+        reason: why.reason.to_string(),
+        next_step: why.next_step,
+        next_at_ms: why.next_at.map(Timestamp::as_millis),
+        rule: why.rule.unwrap_or_default(),
+        pools: why.pools.into_iter().map(pool_look).collect(),
+        limits: why.limits.iter().map(limit_look).collect(),
+        tries: why.tries.as_ref().map(|tries| tries.made),
+        tries_max: why.tries.as_ref().map(|tries| tries.max),
+        lane_waiting: why.lane_waiting,
+    }
+}
+
+fn pool_look(look: PoolConsidered) -> explain_job_response::PoolLook {
     let considered = |worker: Considered| explain_job_response::Considered {
         worker_id: worker.worker.to_string(),
         verdict: worker.verdict,
         free_slots: worker.free_slots,
     };
-    v1::ExplainJobResponse {
-        state: v1::JobState::from(why.state).into(),
-        summary: why.summary,
-        reason: why.reason.to_owned(),
-        next_step: why.next_step,
-        next_at_ms: why.next_at.map(Timestamp::as_millis),
-        rule: why.rule.unwrap_or_default(),
-        workers: why.workers.into_iter().map(considered).collect(),
-        lane_waiting: why.lane_waiting,
+    explain_job_response::PoolLook {
+        pool: look.pool.to_string(),
+        dispatch: look.dispatch.as_str().to_owned(),
+        reason: look.reason.unwrap_or_default(),
+        workers: look.workers.into_iter().map(considered).collect(),
+        more: look.more as u64,
+    }
+}
+
+fn limit_look(limit: &LimitView) -> explain_job_response::LimitLook {
+    explain_job_response::LimitLook {
+        name: limit.key.to_string(),
+        max: limit.max,
+        held: limit.held,
+        full: limit.full,
+        again_at_ms: limit.again_at.map(Timestamp::as_millis),
     }
 }
 
@@ -135,6 +160,10 @@ pub(super) fn worker(view: &WorkerView) -> v1::WorkerStatus {
         busy: u32::try_from(view.busy).unwrap_or(u32::MAX),
         last_beat_ms: view.last_beat.as_millis(),
         status: view.status.as_str().to_owned(),
+        cpu_load: view.load.cpu,
+        gpu_utilization: view.load.gpu,
+        memory_load: view.load.memory,
+        active_jobs: view.active_jobs,
     }
 }
 
@@ -150,7 +179,7 @@ pub(super) fn queues(queues: Queues) -> v1::ListQueuesResponse {
 
 fn queue(view: &LaneView) -> v1::QueueStatus {
     v1::QueueStatus {
-        pool: view.lane.pool.to_string(),
+        pool: view.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
         priority: v1::Priority::from(view.lane.priority).into(),
         tenant: view.lane.tenant.to_string(),
         shape: view.lane.shape.to_string(),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId, check_name};
-use lockgate_core::limits::{ENTRIES_MAX, ERROR_BYTES_MAX, VALUE_BYTES_MAX};
+use lockgate_core::limits::{ENTRIES_MAX, ERROR_BYTES_MAX, PREFETCH_MAX, VALUE_BYTES_MAX};
 use lockgate_core::request::FieldError;
 use lockgate_core::time::Timestamp;
-use lockgate_core::worker::WorkerProfile;
+use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{
     Acknowledged, ApiError, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker,
     Welcome,
@@ -23,12 +23,18 @@ const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Most topics one worker may name.
 const TOPICS_MAX: usize = 1_000;
 
+/// The label under which jobs find a worker's region.
+const REGION: &str = "region";
+
 pub(super) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<Hello, ApiError> {
     let errors = hello_errors(&wire);
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
     let session = SessionId::from(wire.session);
+    let region = Some((REGION.to_owned(), wire.region)).filter(|(_, region)| !region.is_empty());
+    // The field comes last: it says where the worker stands, whatever a label claims.
+    let labels = wire.labels.into_iter().chain(region);
     Ok(Hello {
         profile: WorkerProfile {
             in_process: in_process == Some(&session),
@@ -36,10 +42,11 @@ pub(super) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<H
             pool: wire.pool.into(),
             topics: wire.topics.into_iter().map(Arc::from).collect(),
             capabilities: wire.capabilities.into_iter().map(Arc::from).collect(),
-            labels: wire.labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            labels: labels.map(|(name, value)| (name.into(), value.into())).collect(),
             slots: wire.slots,
         },
         session,
+        prefetch: wire.prefetch,
         inventory: wire.inventory.into_iter().map(held).collect(),
         highest_assignment: wire.highest_assignment,
     })
@@ -69,6 +76,12 @@ fn hello_errors(wire: &v1::Hello) -> Vec<FieldError> {
     if wire.labels.iter().any(|(name, value)| name.len() > VALUE_BYTES_MAX || value.len() > VALUE_BYTES_MAX) {
         errors.push(FieldError::new("labels", format_args!("must be at most {VALUE_BYTES_MAX} bytes each")));
     }
+    if wire.region.len() > VALUE_BYTES_MAX {
+        errors.push(FieldError::new("region", format_args!("must be at most {VALUE_BYTES_MAX} bytes")));
+    }
+    if wire.prefetch > PREFETCH_MAX {
+        errors.push(FieldError::new("prefetch", format_args!("must be at most {PREFETCH_MAX}, not {}", wire.prefetch)));
+    }
     errors
 }
 
@@ -92,16 +105,23 @@ pub(super) fn welcome(welcome: &Welcome) -> v1::ServerMessage {
 
 pub(super) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker {
     FromWorker {
-        beat: wire.beat.map(|beat| Beat {
-            number: beat.number,
-            highest_assignment: beat.highest_assignment,
-            inventory: beat.inventory.into_iter().map(held).collect(),
-        }),
+        beat: wire.beat.map(beat),
         starts: wire.starts.into_iter().map(|start| (start.job_id.into(), start.token.into())).collect(),
         results: wire.results.into_iter().map(result).collect(),
         progress: wire.progress.into_iter().map(|report| progress(report, now)).collect(),
         logs: wire.logs.into_iter().map(log).collect(),
         draining: wire.draining,
+    }
+}
+
+fn beat(wire: v1::Beat) -> Beat {
+    let percent = |percent: Option<u32>| percent.map(|percent| percent.min(100));
+    Beat {
+        load: Load { cpu: percent(wire.cpu_load), gpu: percent(wire.gpu_utilization), memory: percent(wire.memory_load) },
+        number: wire.number,
+        highest_assignment: wire.highest_assignment,
+        inventory: wire.inventory.into_iter().map(held).collect(),
+        active_jobs: wire.active_jobs,
     }
 }
 
@@ -151,6 +171,10 @@ pub(super) fn merge(items: impl Iterator<Item = ToWorker>, ready: &mut VecDeque<
                 message.assignments.retain(|assignment| assignment.token != token.as_str());
                 message.stops.push(stop(&job_id, &token, &reason));
             }
+            // Unlike a stop it takes nothing back: the engine counts on the worker's answer, and a worker reads the
+            // assignments of a message before its revokes.
+            ToWorker::Revoke { job_id, token } => message.revokes.push(revoke(&job_id, &token)),
+            ToWorker::Drain => message.drain = true,
             ToWorker::Acks(acks) => message.acks.extend(acks.iter().map(ack)),
             ToWorker::BeatAck(number) => message.beat_ack = Some(v1::BeatAck { number }),
             ToWorker::Dismissed => message.dismissed = true,
@@ -188,6 +212,10 @@ fn stop(job_id: &JobId, token: &AttemptToken, reason: &str) -> v1::Stop {
     v1::Stop { job_id: job_id.to_string(), token: token.to_string(), reason: reason.to_owned() }
 }
 
+fn revoke(job_id: &JobId, token: &AttemptToken) -> v1::Revoke {
+    v1::Revoke { job_id: job_id.to_string(), token: token.to_string() }
+}
+
 fn ack((token, acknowledged): &(AttemptToken, Acknowledged)) -> v1::ResultAck {
     v1::ResultAck { token: token.to_string(), superseded: *acknowledged == Acknowledged::Superseded }
 }
@@ -197,115 +225,4 @@ fn millis(span: Duration) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use lockgate_core::job::{Env, submit};
-    use lockgate_core::limits::Limits;
-    use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
-    use lockgate_core::retry::Jitter;
-    use lockgate_core::verdict::{Access, Constraints, Decision, Judgement, Verdict};
-
-    use super::*;
-
-    fn assignment(token: &str, payload_bytes: usize) -> Assignment {
-        let payload = Json::trusted(format!("\"{}\"", "x".repeat(payload_bytes)));
-        assigned(token, NewJob { payload: Some(payload), ..NewJob::default() })
-    }
-
-    fn assigned(token: &str, new: NewJob) -> Assignment {
-        judged(token, new, Judgement::Unavailable)
-    }
-
-    fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {
-        let new = NewJob { topic: "job.x".into(), ..new };
-        let caller = Caller::new("t", "a");
-        let request = JobRequest::check(new, &caller, || "job".into()).expect("valid");
-        let env = Env {
-            now: Timestamp::ZERO,
-            token: token.into(),
-            jitter: Jitter::from_bits(0),
-            limits: &Limits::default(),
-            judgement,
-        };
-        let hash = request.hash();
-        Assignment { number: 1, job: Arc::new(submit(Arc::new(request), hash, &env).job), timeout: Duration::ZERO }
-    }
-
-    fn merged(items: Vec<ToWorker>) -> Vec<v1::ServerMessage> {
-        let mut ready = VecDeque::new();
-        merge(items.into_iter(), &mut ready);
-        ready.into()
-    }
-
-    fn stopped(token: &str) -> ToWorker {
-        ToWorker::Stop { job_id: "job".into(), token: token.into(), reason: "cancelled".into() }
-    }
-
-    #[test]
-    fn what_waits_becomes_one_message() {
-        let messages = merged(vec![
-            ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]),
-            ToWorker::BeatAck(1),
-            ToWorker::Acks(vec![("c".into(), Acknowledged::Stored)]),
-            ToWorker::Assign(vec![assignment("d", 1)]),
-            ToWorker::Acks(vec![("e".into(), Acknowledged::Superseded)]),
-            ToWorker::BeatAck(2),
-        ]);
-        let [message] = messages.as_slice() else { panic!("one message, not {}", messages.len()) };
-        assert_eq!(message.assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
-        assert_eq!(
-            message.acks.iter().map(|a| (a.token.as_str(), a.superseded)).collect::<Vec<_>>(),
-            [("c", false), ("e", true)]
-        );
-        assert_eq!(message.beat_ack, Some(v1::BeatAck { number: 2 }));
-    }
-
-    #[test]
-    fn a_stop_takes_back_what_was_not_sent_yet() {
-        let messages = merged(vec![ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]), stopped("a")]);
-        assert_eq!(messages[0].assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["b"]);
-        assert_eq!(messages[0].stops[0].token, "a");
-    }
-
-    #[test]
-    fn payloads_close_a_message_before_it_grows_too_large() {
-        let batch = ["a", "b", "c", "d", "e"].map(|token| assignment(token, MESSAGE_BYTES / 2)).into();
-        let sizes: Vec<usize> = merged(vec![ToWorker::Assign(batch)]).iter().map(|m| m.assignments.len()).collect();
-        assert_eq!(sizes, [2, 2, 1]);
-    }
-
-    #[test]
-    fn labels_and_env_count_as_well_as_payloads() {
-        let entries: BTreeMap<String, String> =
-            (0..ENTRIES_MAX).map(|n| (format!("n{n}"), "x".repeat(VALUE_BYTES_MAX))).collect();
-        let job = || NewJob { labels: entries.clone(), env: entries.clone(), ..NewJob::default() };
-        let batch = (0..20).map(|n| assigned(&format!("t{n}"), job())).collect();
-        let messages = merged(vec![ToWorker::Assign(batch)]);
-        assert_eq!(messages.iter().map(|message| message.assignments.len()).sum::<usize>(), 20);
-        let largest = messages.iter().map(Message::encoded_len).max();
-        assert!(largest < Some(2 * MESSAGE_BYTES), "{largest:?}");
-    }
-
-    fn sent(new: NewJob, verdict: Verdict) -> v1::Assignment {
-        assign(&judged("a", new, Judgement::Decided(Arc::new(verdict))))
-    }
-
-    #[test]
-    fn a_worker_is_told_the_conditions_it_must_keep() {
-        let plain = Verdict::plain(Decision::AllowWithConstraints, "r", "why", "s".into());
-        let told = sent(NewJob::default(), plain.clone());
-        assert_eq!((told.network, told.exec), (None, None));
-        let constraints = Constraints { network: Some(Access::Deny), exec: Some(Access::Allow), ..Constraints::default() };
-        let told = sent(NewJob::default(), Verdict { constraints, ..plain });
-        assert_eq!((told.network, told.exec), (Some(false), Some(true)));
-    }
-
-    #[test]
-    fn a_bypass_is_told_to_the_worker() {
-        let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
-        let told = sent(NewJob { labels, ..NewJob::default() }, Verdict::bypass("kernel away", "s".into()));
-        assert_eq!(told.labels["safety_bypassed"], "true");
-        assert!(told.labels["safety_bypass_reason"].contains("kernel away"), "{:?}", told.labels);
-    }
-}
+mod tests;

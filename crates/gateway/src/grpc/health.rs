@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
+use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
@@ -15,17 +16,18 @@ use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::{AdminService, ApprovalsService, KernelService, SchedulerService, WorkerService};
+use super::{AdminService, ApprovalsService, KernelService, PoolsService, SchedulerService, WorkerService};
 
 /// Every look writes to the Store and waits for the disk, so it must stay rare beside real work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The server as a whole, and its services. They share one Store, so they share one condition.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "",
     SchedulerServer::<SchedulerService>::NAME,
     WorkerServer::<WorkerService>::NAME,
     ApprovalsServer::<ApprovalsService>::NAME,
+    PoolsServer::<PoolsService>::NAME,
     AdminServer::<AdminService>::NAME,
     SafetyKernelServer::<KernelService>::NAME,
     OutputPolicyServer::<KernelService>::NAME,

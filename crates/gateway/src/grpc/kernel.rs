@@ -8,16 +8,16 @@ use lockgate_core::policy::FailMode;
 use lockgate_core::request::{Caller, FieldError, JobRequest, Json};
 use lockgate_core::verdict::{Decision, Verdict};
 use lockgate_engine::ApiError;
-use lockgate_ports::OutputContent;
+use lockgate_ports::{OutputContent, SnapshotKind};
 use lockgate_proto::v1::check_request::What;
 use lockgate_proto::v1::output_policy_server::OutputPolicy;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernel;
 use lockgate_proto::{explanation_to_wire, output_verdict_to_wire, subject_from_wire, v1, verdict_to_wire};
 use tonic::Request;
 
-use super::lists::invalid;
+use super::lists::{invalid, present};
 use super::{KernelService, Reply, answer, caller};
-use crate::policies::{self, FILE_DEFAULT};
+use crate::configs;
 
 /// Denies what cannot be judged because it is no job.
 const NO_JOB_RULE: &str = "invalid-subject";
@@ -55,9 +55,9 @@ impl SafetyKernel for KernelService {
     }
 
     async fn list_snapshots(&self, _: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsResponse> {
-        let known = policies::all(&self.0.engine).await;
+        let known = configs::all(&self.0.engine, SnapshotKind::Policy).await;
         let input = self.0.engine.input_policy();
-        let told = |known: Vec<policies::Known>| v1::ListSnapshotsResponse {
+        let told = |known: Vec<configs::Known>| v1::ListSnapshotsResponse {
             snapshots: known.iter().map(|known| known.snapshot.to_string()).collect(),
             fail_open: input.mode == FailMode::Open,
             fail_open_until_ms: input.until.map(|until| until.as_millis()),
@@ -114,8 +114,8 @@ impl KernelService {
             subject_from_wire(subject, caller).map(Arc::new).map_err(|errors| numbered(at, errors))
         };
         let jobs: Result<Vec<_>, _> = wire.subjects.into_iter().enumerate().map(read).collect();
-        let file = if wire.file.is_empty() { FILE_DEFAULT } else { wire.file.as_str() };
-        let verdicts = self.0.engine.simulate_policy(file, &wire.policy_text, &jobs?).await?;
+        let file = present(wire.file).unwrap_or_else(|| configs::file_name(SnapshotKind::Policy));
+        let verdicts = self.0.engine.simulate_policy(&file, &wire.policy_text, &jobs?).await?;
         Ok(v1::SimulateResponse { verdicts: verdicts.iter().map(verdict_to_wire).collect() })
     }
 }

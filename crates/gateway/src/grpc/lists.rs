@@ -23,9 +23,9 @@ pub(super) async fn jobs(
         limit: page(request.limit),
     };
     let listing = engine.jobs(query).await?;
-    let limits = &engine.settings().limits;
+    let defaults = engine.defaults();
     Ok(v1::ListJobsResponse {
-        jobs: listing.items.iter().map(|job| lockgate_proto::job(job, limits)).collect(),
+        jobs: listing.items.iter().map(|job| lockgate_proto::job(job, &defaults)).collect(),
         next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
     })
 }

@@ -7,6 +7,7 @@ mod exchange;
 pub(crate) mod health;
 mod kernel;
 mod lists;
+mod pools;
 mod scheduler;
 mod worker;
 
@@ -18,6 +19,7 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
+use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
@@ -39,6 +41,9 @@ struct WorkerService(Shared);
 /// People's answers.
 struct ApprovalsService(Shared);
 
+/// Where jobs run.
+struct PoolsService(Shared);
+
 /// Policies and their records.
 struct AdminService(Shared);
 
@@ -59,7 +64,8 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
         routes
             .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit));
+            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit));
     }
     routes
         .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))

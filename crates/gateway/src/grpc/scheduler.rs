@@ -33,7 +33,7 @@ impl Scheduler for SchedulerService {
         let caller = caller(&request)?;
         let id = JobId::from(request.into_inner().job_id);
         let found = self.0.engine.job(&caller, &id).await;
-        answer(found.map(|view| convert::job_view(&view, &self.0.engine.settings().limits)))
+        answer(found.map(|view| convert::job_view(&view, &self.0.engine.defaults())))
     }
 
     async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> Reply<v1::ListJobsResponse> {

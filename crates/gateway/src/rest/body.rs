@@ -1,4 +1,4 @@
-//! Request bodies: JSON or, for policies, YAML; bounded, and refused with the place where they are wrong.
+//! Request bodies: JSON or, for configuration, YAML; bounded, and refused with the place where they are wrong.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
@@ -18,6 +18,11 @@ pub(super) struct Sent<T>(pub(super) T);
 
 /// A body that may be left out.
 pub(super) struct Maybe<T>(pub(super) T);
+
+/// Nothing can be said in this body; what is sent anyway is refused like any unknown field.
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoBody {}
 
 /// A text with a form of its own, or a JSON object around it.
 pub(super) enum Written<T> {

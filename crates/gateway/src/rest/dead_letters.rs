@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use lockgate_core::job;
 
-use super::body::{Maybe, Sent};
+use super::body::{Maybe, NoBody, Sent};
 use super::problem::Problem;
 use super::query::{DeadLetterParams, Params};
 use super::request::ReplayBody;
@@ -62,11 +62,6 @@ pub(super) async fn replay_many(
     let request = body.read(&caller)?;
     Ok(Json(Replayed::from(shared.engine.replay(&caller, request).await?)))
 }
-
-/// Nothing can be said in this body; what is sent anyway is refused like any unknown field.
-#[derive(Default, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoBody {}
 
 /// The dead letter that the end of this job left, read off the job.
 fn letter(job: &job::Job) -> Option<job::DeadLetter> {

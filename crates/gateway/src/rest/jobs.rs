@@ -45,14 +45,14 @@ pub(super) async fn list(
     Params(params): Params<JobParams>,
 ) -> Answer<Json<Jobs>> {
     let listing = shared.engine.jobs(params.query(&caller)?).await?;
-    Ok(Json(Jobs::new(&listing, &shared.engine.settings().limits)))
+    Ok(Json(Jobs::new(&listing, &shared.engine.defaults())))
 }
 
 /// One job with its attempts, result and last error.
 #[utoipa::path(get, path = "/v1/jobs/{id}", params(("id" = String, Path)), responses((status = 200, body = Job)))]
 pub(super) async fn get(State(shared): State<Shared>, By(caller): By, JobPath(id): JobPath) -> Answer<Json<Job>> {
     let view = shared.engine.job(&caller, &id).await?;
-    Ok(Json(Job::full(&view, &shared.engine.settings().limits)))
+    Ok(Json(Job::full(&view, &shared.engine.defaults())))
 }
 
 /// End a job now. A worker that runs it is told to stop.

@@ -3,12 +3,14 @@
 mod approvals;
 mod audit;
 mod body;
+mod config;
 mod dead_letters;
 mod health;
 mod jobs;
 mod listen;
 mod overview;
 mod policy;
+mod pools;
 mod problem;
 mod query;
 mod request;
@@ -89,6 +91,15 @@ fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(overview::workers))
         .routes(routes!(overview::queues))
         .routes(routes!(overview::breakers))
+        .routes(routes!(pools::list))
+        .routes(routes!(pools::pause))
+        .routes(routes!(pools::resume))
+        .routes(routes!(pools::drain))
+        .routes(routes!(pools::drain_worker))
+        .routes(routes!(config::get, config::put))
+        .routes(routes!(config::roll_back))
+        .routes(routes!(config::snapshots))
+        .routes(routes!(config::snapshot))
 }
 
 pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {

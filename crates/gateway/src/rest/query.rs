@@ -110,7 +110,7 @@ pub(super) struct AuditParams {
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct PolicyParams {
+pub(super) struct ConfigParams {
     /// Named in errors.
     file: Option<String>,
     /// Refused unless this version is in force.
@@ -126,7 +126,7 @@ impl Repeated for AuditParams {
     const NAMES: &'static [&'static str] = &[];
 }
 
-impl Repeated for PolicyParams {
+impl Repeated for ConfigParams {
     const NAMES: &'static [&'static str] = &[];
 }
 
@@ -217,7 +217,7 @@ impl AuditParams {
     }
 }
 
-impl PolicyParams {
+impl ConfigParams {
     /// The file's name, and the version that must be in force.
     pub(super) fn read(self) -> Result<(Option<String>, Option<u64>), Vec<FieldError>> {
         let mut errors = Vec::new();

@@ -64,6 +64,8 @@ pub(super) struct JobBody {
     #[serde(default)]
     requires: Vec<String>,
     trace_id: Option<String>,
+    /// Jobs with the same key share the limits that pools.yaml sets per key.
+    concurrency_key: Option<String>,
     /// What the job may do, in the words of the policy.
     capability: Option<String>,
     /// What is risky about it, in the words of the policy.
@@ -116,11 +118,11 @@ pub(super) struct NoteBody {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewPolicy)]
-pub(super) struct PolicyBody {
+#[schema(as = NewConfig)]
+pub(super) struct ConfigBody {
     /// Named in errors.
     pub(super) file: Option<String>,
-    /// The policy as YAML.
+    /// The content of the file, YAML.
     pub(super) text: String,
     /// Refused unless this version is in force.
     pub(super) expected_version: Option<u64>,
@@ -174,6 +176,7 @@ impl JobBody {
             capability: self.capability,
             risk_tags: self.risk_tags.into_iter().collect(),
             trace_id: self.trace_id,
+            concurrency_key: self.concurrency_key,
         })
     }
 

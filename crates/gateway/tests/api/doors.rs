@@ -83,7 +83,7 @@ async fn health_and_readiness_answer_on_both_doors() {
     assert_eq!(server.get("/healthz").await.json, json!({ "status": "alive" }));
     assert_eq!(server.get("/readyz").await.json, json!({ "status": "ready" }));
     let mut health = HealthClient::new(server.channel().await);
-    for service in ["", "lockgate.v1.Scheduler", "lockgate.v1.Worker", "lockgate.v1.SafetyKernel"] {
+    for service in ["", "lockgate.v1.Scheduler", "lockgate.v1.Worker", "lockgate.v1.Pools", "lockgate.v1.SafetyKernel"] {
         let check = health.check(HealthCheckRequest { service: service.to_owned() }).await.expect("an answer");
         assert_eq!(check.into_inner().status(), ServingStatus::Serving, "{service:?}");
     }
@@ -108,6 +108,7 @@ async fn reflection_knows_every_service() {
         "lockgate.v1.Admin",
         "lockgate.v1.Approvals",
         "lockgate.v1.OutputPolicy",
+        "lockgate.v1.Pools",
         "lockgate.v1.SafetyKernel",
         "lockgate.v1.Scheduler",
         "lockgate.v1.Worker",
@@ -123,13 +124,16 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 29] = [
+const ROUTES: [&str; 39] = [
     "get /healthz",
     "get /readyz",
     "get /v1/approvals",
     "get /v1/audit",
     "get /v1/audit/verify",
     "get /v1/breakers",
+    "get /v1/config/{kind}",
+    "get /v1/config/{kind}/snapshots",
+    "get /v1/config/{kind}/snapshots/{id}",
     "get /v1/dead-letters",
     "get /v1/dead-letters/{id}",
     "get /v1/jobs",
@@ -140,8 +144,10 @@ const ROUTES: [&str; 29] = [
     "get /v1/policy",
     "get /v1/policy/snapshots",
     "get /v1/policy/snapshots/{id}",
+    "get /v1/pools",
     "get /v1/queues",
     "get /v1/workers",
+    "post /v1/config/{kind}/rollback",
     "post /v1/dead-letters/{id}/replay",
     "post /v1/dead-letters:replay",
     "post /v1/jobs",
@@ -152,6 +158,11 @@ const ROUTES: [&str; 29] = [
     "post /v1/jobs:batch",
     "post /v1/policy/explain",
     "post /v1/policy/rollback",
+    "post /v1/pools/{pool}/drain",
+    "post /v1/pools/{pool}/pause",
+    "post /v1/pools/{pool}/resume",
+    "post /v1/workers/{id}/drain",
+    "put /v1/config/{kind}",
     "put /v1/policy",
 ];
 

@@ -130,11 +130,11 @@ async fn why_and_queues_say_what_waits() {
     let server = Server::start().await;
     let id = server.submit(json!({ "topic": "job.x", "requires": ["gpu"] })).await;
     let why = server.get(&format!("/v1/jobs/{id}/why")).await.json;
-    assert_eq!((&why["reason"], &why["job_id"]), (&json!("no_worker"), &json!(id)));
+    assert_eq!((&why["reason"], &why["job_id"]), (&json!("no_workers"), &json!(id)));
     let _worker = ScriptedWorker::attach(&server, hello("s-1")).await;
     let why = server.get(&format!("/v1/jobs/{id}/why")).await.json;
-    assert_eq!(why["reason"], "no_fitting_worker");
-    assert_eq!(why["workers"][0]["verdict"], "missing_capability:gpu");
+    assert_eq!(why["reason"], "no_workers");
+    assert_eq!(why["pools"][0]["workers"][0]["verdict"], "missing_capability:gpu");
 
     let queues = server.get("/v1/queues").await.json;
     assert_eq!(queues["queues"][0]["shape"], "job.x+gpu");

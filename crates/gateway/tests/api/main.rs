@@ -11,5 +11,7 @@ mod jobs;
 mod kernel;
 mod outputs;
 mod policy;
+mod pools;
+mod reasons;
 mod support;
 mod workers;

@@ -116,7 +116,7 @@ async fn beats_are_answered_and_a_cancelled_job_is_stopped() {
     let id = server.submit(echo()).await;
     let assignment = worker.assignment().await;
     let held = v1::Held { job_id: id.clone(), token: assignment.token.clone(), started_at_ms: Some(1) };
-    let beat = Beat { number: 7, highest_assignment: assignment.number, inventory: vec![held] };
+    let beat = Beat { number: 7, highest_assignment: assignment.number, inventory: vec![held], ..Beat::default() };
     worker.send(WorkerMessage { beat: Some(beat), ..WorkerMessage::default() });
     assert_eq!(worker.until(|message| message.beat_ack).await.number, 7);
 

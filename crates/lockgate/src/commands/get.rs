@@ -132,7 +132,7 @@ fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {
     let outcome = attempt.outcome.as_deref().unwrap_or("-");
     let tone = match outcome {
         "succeeded" => Tone::Good,
-        "-" | "snoozed" | "cancelled" => Tone::Plain,
+        "-" | "snoozed" | "cancelled" | "given_back" => Tone::Plain,
         _ => Tone::Bad,
     };
     vec![

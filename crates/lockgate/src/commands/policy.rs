@@ -5,13 +5,15 @@ mod compare;
 mod explain;
 mod files;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lockgate_core::policy::{self, PolicyError};
+use lockgate_core::config::ConfigError;
+use lockgate_core::policy;
 use lockgate_proto::v1;
-use serde::Serialize;
 
+use super::config;
+use super::config::files::read;
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
@@ -56,52 +58,11 @@ impl Policy {
     }
 }
 
-fn read(path: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(path).map_err(|error| CliError::Usage(format!("{} cannot be read: {error}", path.display())))
-}
+/// Where somebody who wrote a faulty policy finds what policies may say.
+const FURTHER: &str = "`lockgate policy schema` describes the language to editors";
 
-/// What is wrong with a file, for programs.
-#[derive(Debug, Serialize)]
-struct Faults {
-    ok: bool,
-    errors: Vec<Fault>,
-}
-
-#[derive(Debug, Serialize)]
-struct Fault {
-    file: String,
-    line: usize,
-    column: usize,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suggestion: Option<String>,
-}
-
-impl From<&PolicyError> for Fault {
-    fn from(error: &PolicyError) -> Self {
-        Self {
-            file: error.file.to_string(),
-            line: error.line,
-            column: error.column,
-            message: error.message.clone(),
-            suggestion: error.suggestion.clone(),
-        }
-    }
-}
-
-/// Tells every fault of a file. People read them beside the output; programs get a document.
-fn tell(errors: &[PolicyError], out: Output) -> Result<Exit, CliError> {
-    if out.is_json() {
-        out.json(&Faults { ok: false, errors: errors.iter().map(Fault::from).collect() })?;
-    } else {
-        errors.iter().for_each(|error| eprintln!("{error}"));
-        let file = errors.first().map(|error| error.file.to_string()).unwrap_or_default();
-        out.remark(&match errors.len() {
-            1 => format!("1 fault in {file}; `lockgate policy schema` describes the language to editors"),
-            faults => format!("{faults} faults in {file}; `lockgate policy schema` describes the language to editors"),
-        });
-    }
-    Ok(Exit::Error)
+fn tell(errors: &[ConfigError], out: Output) -> Result<Exit, CliError> {
+    config::files::tell(errors, Some(FURTHER), out)
 }
 
 /// A policy by the file that holds it or by the snapshot the server keeps.

@@ -34,7 +34,7 @@ fn text(queues: &view::Queues, out: Output) -> String {
     }
     let row = |queue: &view::Queue| {
         vec![
-            Field::text(&queue.pool),
+            Field::text(if queue.pool.is_empty() { "-" } else { &queue.pool }),
             Field::text(&queue.priority),
             Field::text(&queue.tenant),
             Field::text(&queue.shape),

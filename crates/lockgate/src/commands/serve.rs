@@ -1,7 +1,9 @@
 //! `lockgate serve`: the whole system in one process.
 
 mod banner;
+mod files;
 mod governance;
+mod routing;
 mod wiring;
 
 use std::net::SocketAddr;
@@ -9,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lockgate_core::pools::DEFAULT_POOL;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
@@ -40,6 +43,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
     worker_slots: u32,
 
+    /// Pool that the built-in worker belongs to
+    #[arg(long, default_value = DEFAULT_POOL, value_name = "NAME")]
+    worker_pool: String,
+
     /// Run no worker in this process
     #[arg(long)]
     no_worker: bool,
@@ -70,6 +77,9 @@ pub(crate) struct Serve {
 
     #[command(flatten)]
     governance: governance::GovernanceArgs,
+
+    #[command(flatten)]
+    routing: routing::RoutingArgs,
 
     #[command(flatten)]
     log: LogArgs,
@@ -123,8 +133,16 @@ impl Serve {
         Ok(Exit::Success)
     }
 
-    /// Nobody is authenticated yet, so only this machine may connect unless somebody insists.
     fn check(&self) -> Result<(), CliError> {
+        if self.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
+            let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
+            return Err(CliError::Usage(text.to_owned()));
+        }
+        self.check_addresses()
+    }
+
+    /// Nobody is authenticated yet, so only this machine may connect unless somebody insists.
+    fn check_addresses(&self) -> Result<(), CliError> {
         let open = [("--listen", self.listen), ("--metrics", self.metrics)].into_iter().find(|(_, a)| !a.ip().is_loopback());
         match open {
             Some((flag, address)) if !self.insecure_no_auth => Err(CliError::Usage(format!(

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use lockgate_core::lane::Priority;
 use lockgate_ports::clock::Clock;
@@ -15,11 +14,10 @@ use crate::args;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::follow::follow;
+use crate::live::Live;
 use crate::output::{Output, Tone};
 use crate::session::Session;
 use crate::view;
-
-const SPIN_EVERY: Duration = Duration::from_millis(100);
 
 /// Submit a job
 #[derive(Args, Debug)]
@@ -75,8 +73,12 @@ pub(crate) struct Submit {
     deadline: Option<Duration>,
 
     /// A capability that the worker must have; can be given many times
-    #[arg(long = "require", value_name = "CAPABILITY")]
+    #[arg(long = "require", visible_alias = "requires", value_name = "CAPABILITY")]
     requires: Vec<String>,
+
+    /// Jobs with the same key share the limits that pools.yaml sets per key
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "KEY")]
+    concurrency_key: String,
 
     /// What the job may do, in the words of the policy
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
@@ -132,6 +134,7 @@ impl Submit {
             trace_id: self.trace_id,
             capability: self.capability,
             risk_tags: self.risk_tags,
+            concurrency_key: self.concurrency_key,
             ..v1::NewJob::default()
         })
     }
@@ -145,9 +148,9 @@ fn submitted_line(submitted: &view::Submitted, out: Output) -> String {
 async fn wait_for(session: &mut Session, submitted: &view::Submitted) -> Result<Exit, CliError> {
     let out = session.out;
     out.remark(&submitted_line(submitted, out));
-    let live = Live::new(out, submitted.state);
+    let live = Live::new(out, submitted.state.to_owned());
     let job = follow(session, &submitted.job_id, 0, |item| {
-        live.show(item);
+        live.say(item_text(&item));
         Ok(())
     })
     .await;
@@ -167,29 +170,10 @@ async fn wait_for(session: &mut Session, submitted: &view::Submitted) -> Result<
     Ok(exit)
 }
 
-/// One line that changes while the job goes on; only where a person watches.
-struct Live {
-    bar: ProgressBar,
-}
-
-impl Live {
-    fn new(out: Output, state: &str) -> Self {
-        let bar = if out.is_live() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        bar.set_style(ProgressStyle::default_spinner());
-        bar.set_message(state.to_owned());
-        bar.enable_steady_tick(SPIN_EVERY);
-        Self { bar }
-    }
-
-    fn show(&self, item: Item) {
-        match item {
-            Item::Event(event) => self.bar.set_message(event_text(&event)),
-            Item::Progress(progress) => self.bar.set_message(format!("{}% {}", progress.percent, progress.message)),
-        }
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
+fn item_text(item: &Item) -> String {
+    match item {
+        Item::Event(event) => event_text(event),
+        Item::Progress(progress) => format!("{}% {}", progress.percent, progress.message),
     }
 }
 
@@ -225,8 +209,8 @@ mod tests {
     #[test]
     fn every_option_reaches_the_job() {
         let words = "job.echo --payload [1] --priority high --label a=b --env c=d --key k --job-id i --max-attempts 5 \
-                     --timeout 30s --delay 5s --deadline 1h --require gpu --require ssd --trace-id t --capability deploy \
-                     --risk-tag money --risk-tag external";
+                     --timeout 30s --delay 5s --deadline 1h --require gpu --requires ssd --trace-id t --capability deploy \
+                     --risk-tag money --risk-tag external --concurrency-key c";
         let job = job(&words.split_whitespace().collect::<Vec<_>>());
         let expected = v1::NewJob {
             job_id: "i".to_owned(),
@@ -244,6 +228,7 @@ mod tests {
             trace_id: "t".to_owned(),
             capability: "deploy".to_owned(),
             risk_tags: vec!["money".to_owned(), "external".to_owned()],
+            concurrency_key: "c".to_owned(),
             ..v1::NewJob::default()
         };
         assert_eq!(job, expected);

@@ -42,62 +42,150 @@ async fn say_remedies(session: &mut Session, job_id: String) -> Result<(), CliEr
 }
 
 fn text(why: &view::Why, out: Output) -> String {
-    let mut fields = vec![("state", Field::state(why.state)), ("reason", Field::text(&why.reason))];
+    let mut parts = vec![why.summary.clone(), out.fields(&facts(why, out))];
+    parts.extend(why.pools.iter().map(|look| pool(look, out)));
+    if !why.limits.is_empty() {
+        parts.push(limits(&why.limits, out));
+    }
+    parts.join("\n\n")
+}
+
+fn facts(why: &view::Why, out: Output) -> Vec<(&'static str, Field)> {
+    let mut facts = vec![("state", Field::state(why.state)), ("reason", Field::text(&why.reason))];
     if !why.next_step.is_empty() {
-        fields.push(("next", Field::text(&why.next_step)));
+        facts.push(("next", Field::text(&why.next_step)));
     }
     if let Some(at) = why.next_at {
-        fields.push(("at", Field::text(out.moment(at))));
+        facts.push(("at", Field::text(out.moment(at))));
     }
     if let Some(waiting) = why.lane_waiting {
-        fields.push(("lane", Field::text(format!("{waiting} waiting"))));
+        facts.push(("lane", Field::text(format!("{waiting} waiting"))));
+    }
+    if let Some(tries) = why.tries {
+        let max = why.tries_max.map(|max| format!(" of {max}")).unwrap_or_default();
+        facts.push(("tries", Field::text(format!("{tries}{max}"))));
     }
     if let Some(rule) = &why.rule {
-        fields.push(("rule", Field::text(rule)));
+        facts.push(("rule", Field::text(rule)));
     }
-    let mut text = format!("{}\n\n{}", why.summary, out.fields(&fields));
-    if !why.workers.is_empty() {
-        let row = |worker: &view::Considered| {
-            let tone = if worker.verdict == "fits" { Tone::Good } else { Tone::Bad };
-            vec![Field::text(&worker.worker_id), Field::text(&worker.verdict).toned(tone), Field::number(&worker.free_slots)]
+    facts
+}
+
+/// A pool of the route, and what each of its workers says to the job.
+fn pool(look: &view::PoolLook, out: Output) -> String {
+    let reason = look.reason.as_ref().map(|reason| format!(": {}", out.paint(reason, Tone::Bad))).unwrap_or_default();
+    let heading = format!("pool {} ({}){reason}", look.pool, look.dispatch);
+    if look.workers.is_empty() {
+        return heading;
+    }
+    let row = |worker: &view::Considered| {
+        let tone = match worker.verdict.as_str() {
+            "fits" => Tone::Good,
+            "busy" => Tone::Busy,
+            _ => Tone::Bad,
         };
-        let rows: Vec<_> = why.workers.iter().map(row).collect();
-        text.push_str(&format!("\n\n{}", out.table(&["worker", "verdict", "free slots"], &rows)));
-    }
-    text
+        vec![Field::text(&worker.worker_id), Field::text(&worker.verdict).toned(tone), Field::number(&worker.free_slots)]
+    };
+    let rows: Vec<_> = look.workers.iter().map(row).collect();
+    let table = out.table(&["worker", "verdict", "free slots"], &rows);
+    let more = if look.more > 0 { format!("\nand {} more", look.more) } else { String::new() };
+    format!("{heading}\n{table}{more}")
+}
+
+fn limits(limits: &[view::LimitLook], out: Output) -> String {
+    let row = |limit: &view::LimitLook| {
+        let room = if limit.full { Field::text("full").toned(Tone::Bad) } else { Field::text("has room").toned(Tone::Good) };
+        let max = limit.max.map_or_else(|| "-".to_owned(), |max| max.to_string());
+        vec![
+            Field::text(&limit.name),
+            room,
+            Field::number(&limit.held),
+            Field::number(&max),
+            out.relative_or_dash(limit.again_at),
+        ]
+    };
+    let rows: Vec<_> = limits.iter().map(row).collect();
+    out.table(&["limit", "", "held", "max", "again"], &rows)
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use lockgate_proto::v1::explain_job_response::{Considered, LimitLook, PoolLook};
 
     use super::*;
     use crate::output::Format;
 
+    fn shown(response: v1::ExplainJobResponse) -> String {
+        let why = view::Why::new("a".to_owned(), response);
+        text(&why, Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH))
+    }
+
     #[test]
-    fn the_sentence_comes_first_then_the_facts_then_the_workers() {
+    fn the_sentence_comes_first_then_the_facts_then_the_pools_with_their_workers() {
+        let worker =
+            |id: &str, verdict: &str| Considered { worker_id: id.to_owned(), verdict: verdict.to_owned(), free_slots: 4 };
         let response = v1::ExplainJobResponse {
             state: v1::JobState::Scheduled.into(),
             summary: "No worker can take it.".to_owned(),
-            reason: "no_worker_fits".to_owned(),
+            reason: "no_workers".to_owned(),
             lane_waiting: Some(2),
-            workers: vec![v1::explain_job_response::Considered {
-                worker_id: "w1".to_owned(),
-                verdict: "missing_capability:gpu".to_owned(),
-                free_slots: 4,
-            }],
+            tries: Some(3),
+            tries_max: Some(50),
+            pools: vec![
+                PoolLook {
+                    pool: "gpu".to_owned(),
+                    dispatch: "direct".to_owned(),
+                    reason: "no_workers".to_owned(),
+                    workers: vec![worker("w1", "missing_capability:gpu"), worker("w2", "topic_not_served")],
+                    more: 7,
+                },
+                PoolLook {
+                    pool: "spare".to_owned(),
+                    dispatch: "queue".to_owned(),
+                    reason: "pool_paused".to_owned(),
+                    ..PoolLook::default()
+                },
+            ],
             ..v1::ExplainJobResponse::default()
         };
-        let why = view::Why::new("a".to_owned(), response);
-        let text = text(&why, Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH));
         let expected = "No worker can take it.
 
 state   SCHEDULED
-reason  no_worker_fits
+reason  no_workers
 lane    2 waiting
+tries   3 of 50
 
+pool gpu (direct): no_workers
 WORKER  VERDICT                 FREE SLOTS
-w1      missing_capability:gpu           4";
-        assert_eq!(text, expected);
+w1      missing_capability:gpu           4
+w2      topic_not_served                 4
+and 7 more
+
+pool spare (queue): pool_paused";
+        assert_eq!(shown(response), expected);
+    }
+
+    #[test]
+    fn limits_come_last_with_what_is_left_of_them() {
+        let response = v1::ExplainJobResponse {
+            state: v1::JobState::Scheduled.into(),
+            summary: "It must wait.".to_owned(),
+            reason: "tenant_limit".to_owned(),
+            limits: vec![
+                LimitLook { name: "tenant/echo/acme".to_owned(), max: Some(10), held: 10, full: true, again_at_ms: None },
+                LimitLook { name: "limit/mail".to_owned(), max: None, held: 1, full: false, again_at_ms: Some(3_000) },
+            ],
+            ..v1::ExplainJobResponse::default()
+        };
+        let expected = "It must wait.
+
+state   SCHEDULED
+reason  tenant_limit
+
+LIMIT                       HELD  MAX  AGAIN
+tenant/echo/acme  full        10   10  -
+limit/mail        has room     1    -  in 3s";
+        assert_eq!(shown(response), expected);
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker as Library, WorkerError};
 
@@ -26,13 +27,25 @@ pub(crate) struct Worker {
     #[arg(long)]
     name: Option<String>,
 
+    /// Pool that this worker belongs to
+    #[arg(long, default_value = DEFAULT_POOL, value_name = "NAME")]
+    pool: String,
+
     /// Something this worker has and jobs may require; can be given many times
     #[arg(long = "capability", value_name = "NAME")]
     capabilities: Vec<String>,
 
-    /// A label that operators see; can be given many times
+    /// A label, for jobs that ask where they run; can be given many times
     #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
+
+    /// Where this worker is; jobs may ask for it by the label placement.region
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+
+    /// Jobs to hold ready beside those that run, so that the next one starts at once
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4), value_name = "COUNT")]
+    prefetch: u32,
 
     /// One more server to attach to when the first does not answer; can be given many times
     #[arg(long = "or-server", value_name = "URL")]
@@ -70,7 +83,8 @@ impl Worker {
     }
 
     fn into_library(self, server: &str) -> Result<Library, CliError> {
-        let mut worker = Library::connect(server).slots(self.slots).drain_timeout(self.drain);
+        let mut worker =
+            Library::connect(server).slots(self.slots).pool(self.pool).prefetch(self.prefetch).drain_timeout(self.drain);
         for address in self.more_servers {
             worker = worker.or_connect(address);
         }
@@ -79,6 +93,9 @@ impl Worker {
         }
         for (name, value) in self.labels {
             worker = worker.label(name, value);
+        }
+        if let Some(region) = self.region {
+            worker = worker.region(region);
         }
         if let Some(name) = self.name {
             worker = worker.worker_id(name);

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use lockgate_proto::v1;
 
 use super::{
-    AskedApproval, Attempt, Considered, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment,
-    OutputCheck, Progress, Queue, Queues, Replayed, Submitted, Verdict, Why, Worker, Workers,
+    AskedApproval, Attempt, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment, OutputCheck,
+    Progress, Queue, Queues, Replayed, Submitted, Verdict, Worker, Workers,
 };
 
 pub(super) fn time(ms: i64) -> Option<Moment> {
@@ -166,28 +166,6 @@ impl From<v1::JobEvent> for Event {
     }
 }
 
-impl Why {
-    pub(crate) fn new(job_id: String, response: v1::ExplainJobResponse) -> Self {
-        Self {
-            job_id,
-            state: state(response.state()),
-            summary: response.summary,
-            reason: response.reason,
-            next_step: response.next_step,
-            next_at: response.next_at_ms.and_then(time),
-            rule: present(response.rule),
-            workers: response.workers.into_iter().map(Considered::from).collect(),
-            lane_waiting: response.lane_waiting,
-        }
-    }
-}
-
-impl From<v1::explain_job_response::Considered> for Considered {
-    fn from(worker: v1::explain_job_response::Considered) -> Self {
-        Self { worker_id: worker.worker_id, verdict: worker.verdict, free_slots: worker.free_slots }
-    }
-}
-
 impl From<v1::GetJobLogsResponse> for Logs {
     fn from(response: v1::GetJobLogsResponse) -> Self {
         let line =
@@ -247,6 +225,10 @@ impl From<v1::WorkerStatus> for Worker {
             busy: worker.busy,
             last_beat_at: time(worker.last_beat_ms),
             status: worker.status,
+            active_jobs: worker.active_jobs,
+            cpu_load: worker.cpu_load,
+            gpu_utilization: worker.gpu_utilization,
+            memory_load: worker.memory_load,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Policies, the audit trail and circuit breakers, as the REST contract has them.
+//! What is in force, the audit trail and circuit breakers, as the REST contract has them.
 
 use lockgate_proto::v1;
 use serde::Serialize;
@@ -8,11 +8,17 @@ use super::{Json, Moment};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Policies {
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) policies: Vec<Config>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Policy {
+pub(crate) struct Configs {
+    pub(crate) configs: Vec<Config>,
+}
+
+/// A policy, pools or timeouts that are or were in force.
+#[derive(Debug, Serialize)]
+pub(crate) struct Config {
     pub(crate) snapshot: String,
     pub(crate) version: u64,
     pub(crate) in_force: bool,
@@ -29,7 +35,9 @@ pub(crate) struct Activated {
     pub(crate) version: u64,
     pub(crate) snapshot: String,
     pub(crate) unchanged: bool,
-    pub(crate) recalled: u32,
+    /// Only of policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recalled: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +84,7 @@ pub(crate) struct Breaker {
     pub(crate) last_error: Option<String>,
 }
 
-impl From<v1::Policy> for Policy {
+impl From<v1::Policy> for Config {
     fn from(policy: v1::Policy) -> Self {
         Self {
             snapshot: policy.snapshot,
@@ -91,14 +99,34 @@ impl From<v1::Policy> for Policy {
 
 impl From<v1::ListPoliciesResponse> for Policies {
     fn from(response: v1::ListPoliciesResponse) -> Self {
-        Self { policies: response.policies.into_iter().map(Policy::from).collect() }
+        Self { policies: response.policies.into_iter().map(Config::from).collect() }
+    }
+}
+
+impl From<v1::Config> for Config {
+    fn from(config: v1::Config) -> Self {
+        let v1::Config { snapshot, version, text, actor, activated_at_ms, in_force } = config;
+        Self::from(v1::Policy { snapshot, version, text, actor, activated_at_ms, in_force })
+    }
+}
+
+impl From<v1::ListConfigsResponse> for Configs {
+    fn from(response: v1::ListConfigsResponse) -> Self {
+        Self { configs: response.configs.into_iter().map(Config::from).collect() }
+    }
+}
+
+impl From<v1::ActivateConfigResponse> for Activated {
+    fn from(response: v1::ActivateConfigResponse) -> Self {
+        let v1::ActivateConfigResponse { version, snapshot, unchanged } = response;
+        Self { version, snapshot, unchanged, recalled: None }
     }
 }
 
 impl From<v1::ActivatePolicyResponse> for Activated {
     fn from(response: v1::ActivatePolicyResponse) -> Self {
         let v1::ActivatePolicyResponse { version, snapshot, unchanged, recalled } = response;
-        Self { version, snapshot, unchanged, recalled }
+        Self { version, snapshot, unchanged, recalled: Some(recalled) }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Constraints {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_concurrent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     allowed_pools: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<&'static str>,
@@ -141,6 +143,7 @@ impl From<&verdict::Constraints> for Constraints {
             max_runtime_ms: constraints.max_runtime_ms,
             max_retries: constraints.max_retries,
             max_output_bytes: constraints.max_output_bytes,
+            max_concurrent: constraints.max_concurrent,
             allowed_pools: pools.map(|pools| pools.iter().map(ToString::to_string).collect()),
             network: constraints.network.map(access),
             exec: constraints.exec.map(access),
@@ -158,6 +161,7 @@ impl Constraints {
             number("max_runtime_ms", self.max_runtime_ms),
             number("max_retries", self.max_retries.map(u64::from)),
             number("max_output_bytes", self.max_output_bytes),
+            number("max_concurrent", self.max_concurrent.map(u64::from)),
             word("allowed_pools", pools.as_deref()),
             word("network", self.network),
             word("exec", self.exec),

@@ -1,11 +1,8 @@
 //! Policies, approvals, results held back and the record of it all, at the command line.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::support::Server;
+use crate::support::{Files, Server};
 
 const POLICY: &str = "\
 version: 1
@@ -28,21 +25,6 @@ output:
       hold: true
       reason: addresses are private
 ";
-
-/// A folder with files in it.
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path: PathBuf = self.0.path().join(name);
-        std::fs::write(&path, text).expect("written");
-        path.display().to_string()
-    }
-}
 
 fn governed(files: &Files) -> Server {
     let server = Server::start();

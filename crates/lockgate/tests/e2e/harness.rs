@@ -41,6 +41,8 @@ fn free_port() -> u16 {
 pub(crate) struct Server {
     child: Child,
     pub(crate) api: String,
+    /// What it said when it was up.
+    pub(crate) banner: Value,
     port: u16,
     folder: Arc<TempDir>,
     arguments: Vec<String>,
@@ -65,9 +67,9 @@ impl Server {
         let stdout = child.stdout.take().expect("stdout");
         let first = tokio::time::timeout(PATIENCE, BufReader::new(stdout).lines().next_line()).await;
         let line = first.expect("the server answers in time").expect("readable").expect("the server starts");
-        let started: Value = serde_json::from_str(&line).expect("JSON");
-        let api = started["api"].as_str().expect("an address").to_owned();
-        Self { child, api, port, folder, arguments }
+        let banner: Value = serde_json::from_str(&line).expect("JSON");
+        let api = banner["api"].as_str().expect("an address").to_owned();
+        Self { child, api, banner, port, folder, arguments }
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -5,6 +5,7 @@ mod disk;
 mod folder;
 mod governance;
 mod harness;
+mod pools;
 mod restart;
 mod tour;
 mod workers;

@@ -29,7 +29,7 @@ async fn why_names_what_is_missing() {
     server.cli(&["submit", "job.echo", "--job-id", "waiting"]).await;
     let why = server.cli(&["--json", "why", "waiting"]).await;
     let text = String::from_utf8_lossy(&why.stdout);
-    assert!(text.contains("no_worker"), "{text}");
+    assert!(text.contains("no_workers"), "{text}");
 }
 
 #[tokio::test]

@@ -76,6 +76,21 @@ impl Drop for Server {
     }
 }
 
+/// A folder with files in it.
+pub(crate) struct Files(TempDir);
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    }
+}
+
 /// What a command printed and how it ended.
 pub(crate) struct Answer(Output);
 
@@ -99,12 +114,24 @@ impl Answer {
     }
 }
 
+/// Runs one command that needs no server.
+pub(crate) fn offline(words: &[&str]) -> Answer {
+    Answer(lockgate().args(words).output().expect("runs"))
+}
+
 /// The binary, free of what the environment of the tests may say.
 fn lockgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
-    for name in
-        ["LOCKGATE_SERVER", "LOCKGATE_TENANT", "LOCKGATE_ACTOR", "LOCKGATE_ACTOR_TYPE", "LOCKGATE_DATA", "LOCKGATE_LOG"]
-    {
+    for name in [
+        "LOCKGATE_SERVER",
+        "LOCKGATE_TENANT",
+        "LOCKGATE_ACTOR",
+        "LOCKGATE_ACTOR_TYPE",
+        "LOCKGATE_DATA",
+        "LOCKGATE_LOG",
+        "POOL_CONFIG_PATH",
+        "TIMEOUT_CONFIG_PATH",
+    ] {
         command.env_remove(name);
     }
     command

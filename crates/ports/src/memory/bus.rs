@@ -79,10 +79,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_ear_of_a_bell_hears_it_and_others_do_not() {
         let bus = MemoryBus::default();
-        let first = bus.listen(Bell::Lane("a".into()));
-        let second = bus.listen(Bell::Lane("a".into()));
+        let first = bus.listen(Bell::Lanes);
+        let second = bus.listen(Bell::Lanes);
         let other = bus.listen(Bell::Job("a".into()));
-        bus.ring(vec![Bell::Lane("a".into())]).await;
+        bus.ring(vec![Bell::Lanes]).await;
         assert!(hears(&first).await);
         assert!(hears(&second).await);
         assert!(!hears(&other).await);
@@ -91,8 +91,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rings_while_nobody_waits_are_kept_as_one() {
         let bus = MemoryBus::default();
-        let ear = bus.listen(Bell::Lane("a".into()));
-        bus.ring(vec![Bell::Lane("a".into()), Bell::Lane("a".into())]).await;
+        let ear = bus.listen(Bell::Lanes);
+        bus.ring(vec![Bell::Lanes, Bell::Lanes]).await;
         assert!(hears(&ear).await);
         assert!(!hears(&ear).await);
     }

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::ActorId;
+use lockgate_core::pools::{ALL_OPEN, BUILTIN_DEFAULT};
 use lockgate_core::time::Timestamp;
+use lockgate_core::timeouts::BUILTIN_TIMEOUTS;
+use lockgate_core::verdict::BUILTIN_ALLOW;
 
 use super::StoreError;
 
 #[async_trait]
 pub trait Snapshots: Send + Sync {
     /// S-7: keeps the text and puts it in force, in one commit with its audit row, if `expected` is still the version in
-    /// force (0: none ever was). From then on no dispatch under another policy is committed. The new version.
+    /// force (0: none ever was). From then on no dispatch under another policy or another
+    /// routing is committed. The new version.
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError>;
 
     /// What is in force.
@@ -28,12 +32,30 @@ pub trait Snapshots: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotKind {
     Policy,
+    Pools,
+    Timeouts,
+    PoolStates,
 }
 
 impl SnapshotKind {
+    pub const ALL: [Self; 4] = [Self::Policy, Self::Pools, Self::Timeouts, Self::PoolStates];
+
+    /// What is in force before anything was activated.
+    pub const fn builtin(self) -> &'static str {
+        match self {
+            Self::Policy => BUILTIN_ALLOW,
+            Self::Pools => BUILTIN_DEFAULT,
+            Self::Timeouts => BUILTIN_TIMEOUTS,
+            Self::PoolStates => ALL_OPEN,
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "policy",
+            Self::Pools => "pools",
+            Self::Timeouts => "timeouts",
+            Self::PoolStates => "pool_states",
         }
     }
 }

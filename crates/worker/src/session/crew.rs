@@ -1,18 +1,19 @@
 //! The state of one worker session, shared by the tasks that run attempts and the one that speaks with the server.
 
+mod stream;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use lockgate_core::limits::ERROR_BYTES_MAX;
-use lockgate_proto::v1::WorkerMessage;
-use lockgate_proto::v1::result::{Interrupted, Outcome};
-use lockgate_proto::v1::{Assignment, Hello, LogReport, ProgressReport, Result as Report, ResultAck, ServerMessage, Stop};
+use lockgate_core::worker::Load;
+use lockgate_proto::v1::result::{Interrupted, Outcome, Revoked};
+use lockgate_proto::v1::{
+    Assignment, Hello, LogReport, ProgressReport, Result as Report, ResultAck, Revoke, ServerMessage, Stop,
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::attempt::Attempt;
@@ -22,9 +23,6 @@ use super::outbox::Outbox;
 use super::uplink::Phase;
 use crate::registry::Registry;
 use crate::wall;
-
-/// A result without an answer for this long is sent again on the same stream.
-const RESEND_AFTER: Duration = Duration::from_secs(5);
 
 /// An attempt that no longer runs, and how it ended.
 pub(crate) struct Ended {
@@ -42,6 +40,10 @@ pub(crate) struct Crew {
     outgoing: AtomicWaker,
     /// Told of every end and acknowledgement, for those who wait for the last one.
     settled: Notify,
+    /// Told when the server wants this worker to leave.
+    leave: Notify,
+    /// Told of every beat.
+    beaten: Notify,
 }
 
 #[derive(Default)]
@@ -56,6 +58,8 @@ struct State {
     /// The server sends no more assignments on this stream.
     dismissed: bool,
     closing: bool,
+    /// The latest reading, for the next beat.
+    load: Load,
     /// The connection of the latest stream, for calls beside it.
     channel: Option<Channel>,
     stream: u64,
@@ -68,8 +72,16 @@ impl Crew {
         for report in restored {
             state.ledger.restore(report);
         }
-        let (outgoing, settled) = (AtomicWaker::new(), Notify::new());
-        Self { profile, registry, journal, state: Mutex::new(state), outgoing, settled }
+        Self {
+            profile,
+            registry,
+            journal,
+            state: Mutex::new(state),
+            outgoing: AtomicWaker::new(),
+            settled: Notify::new(),
+            leave: Notify::new(),
+            beaten: Notify::new(),
+        }
     }
 
     /// Takes in a message; returns the attempts to start now.
@@ -80,8 +92,13 @@ impl Crew {
             state.acknowledge(message.acks, &mut done_with);
             state.stop(message.stops, &mut done_with);
             state.dismissed |= message.dismissed;
-            self.assign(&mut state, message.assignments)
+            let ready = self.assign(&mut state, message.assignments);
+            self.revoke(&mut state, &message.revokes);
+            ready
         };
+        if message.drain {
+            self.leave.notify_one();
+        }
         if let Some(journal) = &self.journal {
             journal.remove(done_with);
         }
@@ -108,6 +125,17 @@ impl Crew {
             }
         }
         ready
+    }
+
+    /// Gives back what waits in the line. What has left it has a slot, and is past calling back even if it has not begun.
+    fn revoke(&self, state: &mut State, revokes: &[Revoke]) {
+        for revoke in revokes {
+            let place = state.line.iter().position(|waiting| waiting.token() == revoke.token);
+            if let Some(attempt) = place.and_then(|place| state.line.remove(place)) {
+                tracing::debug!(job_id = %revoke.job_id, "attempt called back by the server");
+                self.conclude(state, Ended { attempt, outcome: Outcome::Revoked(Revoked {}) });
+            }
+        }
     }
 
     /// Records what began and what ended; returns the attempts that now find a free slot.
@@ -222,6 +250,11 @@ impl Crew {
         self.state.lock().ledger.len()
     }
 
+    /// The server wants this worker to leave.
+    pub(crate) async fn told_to_leave(&self) {
+        self.leave.notified().await;
+    }
+
     pub(crate) async fn all_idle(&self) {
         self.until(|state| state.busy == 0).await;
     }
@@ -243,80 +276,6 @@ impl Crew {
 
     fn slots(&self) -> usize {
         self.profile.slots as usize
-    }
-}
-
-/// The speaking half: one stream at a time, numbered, so that an older one falls silent.
-impl Crew {
-    pub(crate) fn channel(&self) -> Option<Channel> {
-        self.state.lock().channel.clone()
-    }
-
-    pub(crate) fn connected(&self, channel: Channel) {
-        self.state.lock().channel = Some(channel);
-    }
-
-    /// A new stream takes over; returns its number.
-    pub(crate) fn open_stream(&self) -> u64 {
-        let mut state = self.state.lock();
-        state.stream += 1;
-        state.phase = Phase::Greeting;
-        state.stream
-    }
-
-    /// The server knows us: everything unacknowledged is sent again.
-    pub(crate) fn welcomed(&self) {
-        {
-            let mut state = self.state.lock();
-            let State { ledger, outbox, draining, dismissed, phase, .. } = &mut *state;
-            outbox.rewind(ledger, *draining);
-            *dismissed = false;
-            *phase = Phase::Open;
-        }
-        self.outgoing.wake();
-    }
-
-    pub(crate) fn close_stream(&self) {
-        self.state.lock().phase = Phase::Away;
-        self.outgoing.wake();
-    }
-
-    /// Sends a beat, and again the results that got no answer: the server may have failed to store them. Beats of
-    /// different workers are not in step, so neither are these.
-    pub(crate) fn beat(&self, number: u64) {
-        {
-            let State { ledger, outbox, .. } = &mut *self.state.lock();
-            outbox.push_beat(number);
-            if let Some(then) = Instant::now().checked_sub(RESEND_AFTER) {
-                outbox.push_results(ledger.unanswered_since(then));
-            }
-        }
-        self.outgoing.wake();
-    }
-
-    pub(crate) fn poll_outgoing(&self, stream: u64, cx: &mut Context<'_>) -> Poll<Option<WorkerMessage>> {
-        let mut state = self.state.lock();
-        if state.stream != stream {
-            return Poll::Ready(None);
-        }
-        // After the check: an old stream must not take the new one's place here.
-        self.outgoing.register(cx.waker());
-        let State { ledger, outbox, phase, closing, .. } = &mut *state;
-        match phase {
-            Phase::Away => Poll::Ready(None),
-            Phase::Greeted => Poll::Pending,
-            Phase::Greeting => {
-                *phase = Phase::Greeted;
-                let (inventory, highest_assignment) = (ledger.inventory(), ledger.highest());
-                let hello = Hello { inventory, highest_assignment, ..self.profile.clone() };
-                Poll::Ready(Some(WorkerMessage { hello: Some(hello), ..WorkerMessage::default() }))
-            }
-            Phase::Open => match outbox.next_message(ledger) {
-                None if *closing => Poll::Ready(None),
-                None => Poll::Pending,
-                message => Poll::Ready(message),
-            },
-        }
     }
 }
 

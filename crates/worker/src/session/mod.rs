@@ -9,7 +9,9 @@ mod journal_file;
 mod lease;
 mod ledger;
 mod link;
+mod load;
 mod outbox;
+mod proc_text;
 mod shutdown;
 mod uplink;
 
@@ -27,6 +29,8 @@ pub(crate) use self::attempt::Attempt;
 pub(crate) use self::crew::Crew;
 use self::journal::{Journal, JournalWriter};
 use self::link::Link;
+use self::load::Gauge;
+pub(crate) use self::load::GpuLoad;
 use crate::error::WorkerError;
 use crate::registry::Registry;
 
@@ -37,11 +41,12 @@ pub(crate) struct Setup {
     pub addresses: Vec<Endpoint>,
     pub journal: Option<PathBuf>,
     pub drain_timeout: Duration,
+    pub gpu_load: Option<GpuLoad>,
 }
 
-/// Works until `shutdown` is ready, then drains.
+/// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let Setup { profile, registry, addresses, journal, drain_timeout } = setup;
+    let Setup { profile, registry, addresses, journal, drain_timeout, gpu_load } = setup;
     let (journal, writer, restored) = match journal {
         Some(path) => {
             let (journal, writer, restored) =
@@ -51,7 +56,7 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
         None => (None, None, Vec::new()),
     };
     let crew = Arc::new(Crew::new(profile, registry, journal, restored));
-    let ended = attend(&crew, addresses, drain_timeout, shutdown).await;
+    let ended = attend(&crew, addresses, Gauge::new(gpu_load), drain_timeout, shutdown).await;
     if let Some(writer) = writer {
         close(writer).await;
     }
@@ -61,6 +66,7 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
 async fn attend(
     crew: &Arc<Crew>,
     addresses: Vec<Endpoint>,
+    gauge: Gauge,
     drain_timeout: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), WorkerError> {
@@ -68,12 +74,14 @@ async fn attend(
     let (stop_at, stops) = watch::channel(None);
     let mut watchers = JoinSet::new();
     watchers.spawn(lease::watch(crew.clone(), stops));
+    watchers.spawn(load::watch(crew.clone(), gauge));
     let mut links = JoinSet::new();
     links.spawn(Link { crew: crew.clone(), addresses, stop_at }.keep());
     tokio::select! {
         biased;
         ended = links.join_next() => shutdown::ending(ended),
         () = shutdown => shutdown::drain(crew, &mut links, drain_timeout).await,
+        () = crew.told_to_leave() => shutdown::drain(crew, &mut links, drain_timeout).await,
     }
 }
 

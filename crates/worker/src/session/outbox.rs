@@ -26,7 +26,7 @@ pub(crate) struct Outbox {
     logs: VecDeque<LogReport>,
     log_bytes: usize,
     logs_dropped: u64,
-    beat: Option<u64>,
+    beat: Option<Beat>,
     draining: bool,
 }
 
@@ -57,8 +57,9 @@ impl Outbox {
         self.logs.push_back(log);
     }
 
-    pub(crate) fn push_beat(&mut self, number: u64) {
-        self.beat = Some(number);
+    /// What the worker holds is filled in when the beat is sent.
+    pub(crate) fn push_beat(&mut self, beat: Beat) {
+        self.beat = Some(beat);
     }
 
     pub(crate) fn push_results(&mut self, tokens: Vec<String>) {
@@ -85,11 +86,10 @@ impl Outbox {
         self.fill_results(&mut message, ledger);
         self.fill_logs(&mut message, ledger);
         message.progress = std::mem::take(&mut self.progress).into_values().filter(|p| ledger.is_held(&p.token)).collect();
-        message.beat = self.beat.take().map(|number| Beat {
-            highest_assignment: ledger.highest(),
-            inventory: ledger.inventory(),
-            number,
-        });
+        message.beat = self.beat.take();
+        if let Some(beat) = &mut message.beat {
+            (beat.highest_assignment, beat.inventory) = (ledger.highest(), ledger.inventory());
+        }
         (message != WorkerMessage::default()).then_some(message)
     }
 

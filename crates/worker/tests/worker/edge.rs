@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::worker_server::{Worker, WorkerServer};
 use lockgate_proto::v1::{
-    Assignment, BeatAck, Hello, Result as Report, ResultAck, ServerMessage, Stop, Welcome, WorkerMessage,
+    Assignment, Beat, BeatAck, Hello, Result as Report, ResultAck, Revoke, ServerMessage, Stop, Welcome, WorkerMessage,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -153,6 +153,17 @@ impl Attached {
         self.send(ServerMessage { stops, ..ServerMessage::default() });
     }
 
+    /// Calls attempts back, if they have not begun.
+    pub(crate) fn revoke(&self, tokens: &[&str]) {
+        let revokes = tokens.iter().map(|token| revoke(token)).collect();
+        self.send(ServerMessage { revokes, ..ServerMessage::default() });
+    }
+
+    /// Wants the worker to leave.
+    pub(crate) fn drain(&self) {
+        self.send(ServerMessage { drain: true, ..ServerMessage::default() });
+    }
+
     /// Tells a draining worker that nothing more comes.
     pub(crate) fn dismiss(&self) {
         self.send(ServerMessage { dismissed: true, ..ServerMessage::default() });
@@ -206,11 +217,20 @@ impl Attached {
         .await;
     }
 
+    /// Reads until a beat is as wanted.
+    pub(crate) async fn beat(&mut self, what: &str, wanted: impl Fn(&Beat) -> bool) -> Beat {
+        self.until(what, |message| message.beat.clone().filter(&wanted)).await
+    }
+
     /// Tokens in the inventory of the next beat.
     pub(crate) async fn held(&mut self) -> Vec<String> {
-        let tokens = |m: &WorkerMessage| Some(m.beat.as_ref()?.inventory.iter().map(|held| held.token.clone()).collect());
-        self.until("a beat", tokens).await
+        let beat = self.beat("a beat", |_| true).await;
+        beat.inventory.into_iter().map(|held| held.token).collect()
     }
+}
+
+pub(crate) fn revoke(token: &str) -> Revoke {
+    Revoke { job_id: format!("job-{token}"), token: token.to_owned() }
 }
 
 pub(crate) fn job(token: &str, topic: &str, payload: &str) -> Assignment {

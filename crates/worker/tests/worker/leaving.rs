@@ -57,6 +57,35 @@ async fn a_draining_worker_finishes_what_runs_and_gives_back_the_rest() {
 }
 
 #[tokio::test]
+async fn a_worker_that_the_server_wants_to_leave_drains_and_ends_well() {
+    let mut edge = Edge::start(Manners::default()).await;
+    let (worker, opened) = waiting(Worker::connect(edge.url()).slots(1));
+    let running = Running::start(worker);
+    let mut stream = edge.accept().await;
+    stream.assign([job("runs", "wait", ""), job("queued", "wait", "")]);
+    stream.started(&["runs"]).await;
+    stream.drain();
+    let (mut draining, mut given_back) = (false, false);
+    stream
+        .until("the drain", |message| {
+            draining |= message.draining;
+            given_back |=
+                message.results.iter().any(|r| r.token == "queued" && matches!(r.outcome, Some(Outcome::Interrupted(_))));
+            (draining && given_back).then_some(())
+        })
+        .await;
+    // Said again, as a server does that is not sure of having been heard: leaving twice is leaving once.
+    stream.drain();
+    opened.notify_one();
+    assert!(matches!(stream.results(1).await["runs"], Outcome::Succeeded(_)), "what runs is let finish");
+    ["runs", "queued"].iter().for_each(|token| stream.ack(token));
+    stream.dismiss();
+    while stream.next().await.is_some() {}
+    drop(stream);
+    running.ended().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_does_not_finish_in_time_is_interrupted() {
     let mut edge = Edge::start(Manners::default()).await;
     let (worker, _) = waiting(Worker::connect(edge.url()).drain_timeout(Duration::from_millis(50)));

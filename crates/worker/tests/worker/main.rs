@@ -1,8 +1,10 @@
 //! The worker against a server played by the test, over a real connection.
 
 mod attempts;
+mod beats;
 mod builtin;
 mod edge;
 mod leaving;
+mod prefetch;
 mod reattach;
 mod running;

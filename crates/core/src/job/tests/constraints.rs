@@ -1,5 +1,6 @@
 //! Each constraint does what it says.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
@@ -51,12 +52,9 @@ fn a_result_larger_than_max_output_bytes_fails_the_job_and_is_not_kept() {
 }
 
 #[test]
-fn a_job_that_no_allowed_pool_serves_is_denied() {
-    let pools = |names: &[&str]| Some(names.iter().map(|name| Arc::from(*name)).collect());
-    let open = story(Constraints { allowed_pools: pools(&["default", "gpu"]), ..Constraints::default() });
-    assert_eq!(open.state(), JobState::Scheduled);
-    let shut = story(Constraints { allowed_pools: pools(&["gpu"]), ..Constraints::default() });
-    assert_eq!(shut.state(), JobState::Denied);
-    let failure = shut.job.life.last_error.unwrap();
-    assert!(failure.message.contains("[gpu]"), "{}", failure.message);
+fn the_pools_and_the_number_that_policy_allows_are_part_of_the_shape() {
+    let pools = Some(BTreeSet::from([Arc::from("gpu")]));
+    let story = story(Constraints { allowed_pools: pools.clone(), max_concurrent: Some(2), ..Constraints::default() });
+    let shape = story.job.shape();
+    assert_eq!((shape.allowed_pools, shape.max_concurrent), (pools, Some(2)));
 }

@@ -89,7 +89,7 @@ fn a_worker_that_stopped_because_of_the_loss_changes_nothing() {
     let mut story = Story::running();
     let token = story.token();
     story.lose();
-    for outcome in [Outcome::Cancelled { note: "stopped".into() }, Outcome::Interrupted] {
+    for outcome in [Outcome::Cancelled { note: "stopped".into() }, Outcome::Interrupted, Outcome::Revoked] {
         assert_eq!(story.decide(report(token.clone(), outcome)).unwrap_err(), Illegal::Superseded);
     }
 }

@@ -18,6 +18,7 @@ use super::{EventKind, submit};
 use crate::ids::{AttemptToken, JobId, SessionId};
 use crate::limits::Limits;
 use crate::output::OutputStep;
+use crate::pools::RoutingId;
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::retry::Jitter;
 use crate::time::Timestamp;
@@ -118,7 +119,14 @@ impl Story {
 }
 
 pub(super) fn env_at(now: Timestamp, minted: u64, limits: &Limits, judgement: Judgement) -> Env<'_> {
-    Env { now, token: format!("token-{minted}").into(), jitter: Jitter::from_bits(0), limits, judgement }
+    Env {
+        now,
+        token: format!("token-{minted}").into(),
+        jitter: Jitter::from_bits(0),
+        limits,
+        timeouts: Arc::default(),
+        judgement,
+    }
 }
 
 pub(super) fn judgement(decision: Decision) -> Judgement {
@@ -135,7 +143,13 @@ pub(super) fn session() -> SessionId {
 }
 
 pub(super) fn dispatch() -> Input {
-    Input::Dispatch(Dispatch { session: session(), epoch: 7, worker: "worker-1".into(), assignment: 3 })
+    Input::Dispatch(Dispatch {
+        session: session(),
+        epoch: 7,
+        worker: "worker-1".into(),
+        assignment: 3,
+        routing: RoutingId::default(),
+    })
 }
 
 pub(super) fn closed() -> Evidence {

@@ -6,12 +6,15 @@ use super::*;
 fn a_dispatch_binds_the_session_and_needs_it_attached() {
     let mut story = Story::new();
     let sent = story.dispatch();
-    assert_eq!(sent.evidence, Evidence::Allowed { session: session(), epoch: 7, policy: "snapshot-1".into() });
+    assert_eq!(
+        sent.evidence,
+        Evidence::Allowed { session: session(), epoch: 7, policy: "snapshot-1".into(), routing: RoutingId::default() }
+    );
     assert_eq!(sent.events[0].worker, Some("worker-1".into()));
     let binding = story.job.life.attempt.binding.clone().unwrap();
     assert_eq!((binding.session, binding.assignment, binding.dispatched_at), (session(), 3, START));
-    assert_eq!(binding.timeout_at, START + story.limits.timeout_default);
-    assert_eq!(binding.start_by, START + story.limits.start_within);
+    assert_eq!(binding.timeout_at, START + Duration::from_secs(300));
+    assert_eq!(binding.start_by, START + Duration::from_secs(120));
     assert_eq!(story.state(), JobState::Dispatched);
 }
 
@@ -65,4 +68,25 @@ fn a_start_by_a_wrong_clock_lies_between_dispatch_and_now() {
         story.apply(Input::Started { token, at: said }).unwrap();
         assert_eq!(story.job.life.attempt.started_at, Some(kept));
     }
+}
+
+#[test]
+fn running_time_counts_from_the_start() {
+    let mut story = Story::of(NewJob { timeout_ms: Some(60_000), ..NewJob::default() }, allow());
+    story.dispatch();
+    story.advance(90);
+    assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::NotDue, "it waits for a slot; its own time has not begun");
+    story.start();
+    let binding = story.job.life.attempt.binding.clone().unwrap();
+    assert_eq!(binding.timeout_at, story.now + Duration::from_secs(60));
+}
+
+#[test]
+fn what_never_starts_is_lost_and_not_too_slow() {
+    let mut story = Story::of(NewJob { timeout_ms: Some(1_000), ..NewJob::default() }, allow());
+    story.dispatch();
+    story.advance(121);
+    let lost = story.decide(Input::Woken).unwrap();
+    assert_eq!(lost.job.life.last_error.unwrap().reason, Reason::DispatchLost);
+    assert_eq!((lost.job.life.counters.failures, lost.job.life.counters.infra_failures), (0, 1));
 }

@@ -1,5 +1,6 @@
 //! What a worker reports.
 
+use super::super::attempts;
 use super::*;
 
 #[test]
@@ -137,6 +138,47 @@ fn an_interrupted_attempt_costs_nothing_and_is_due_at_once() {
 }
 
 #[test]
+fn an_attempt_called_back_before_it_began_costs_nothing_and_keeps_its_place() {
+    let mut story = Story::of(NewJob { not_before: Some(START + Duration::from_secs(5)), ..NewJob::default() }, allow());
+    story.dispatch();
+    let (token, place) = (story.token(), story.job.ready_key());
+    story.advance(2_000);
+    let returned = story.report(Outcome::Revoked);
+    assert_eq!(returned.effects, [settled(token), Effect::Offer]);
+    assert_eq!((story.state(), story.job.life.attempt.no), (JobState::Scheduled, 2));
+    assert_eq!((story.job.ready_key(), story.job.life.counters), (place, super::super::Counters::default()));
+    assert_eq!(story.job.life.last_error, None);
+    let told = attempts(&story.events);
+    assert_eq!((told[0].no, told[0].outcome, told[0].reason), (1, Some(EventKind::GivenBack), None));
+}
+
+#[test]
+fn the_successor_of_an_attempt_called_back_is_judged_anew() {
+    let mut story = Story::dispatched();
+    story.judgement = judgement(Decision::Deny);
+    assert_eq!(story.report(Outcome::Revoked).dead_letter.unwrap().reason, Reason::Denied);
+}
+
+#[test]
+fn an_attempt_called_back_after_it_began_was_interrupted() {
+    let mut begun = Story::running();
+    let mut overtaken = Story::dispatched();
+    overtaken.advance(20);
+    let report = Report {
+        token: overtaken.token(),
+        started_at: Some(overtaken.now),
+        outcome: Outcome::Revoked,
+        output: OutputStep::Pass,
+    };
+    overtaken.apply(Input::Reported(report)).unwrap();
+    begun.report(Outcome::Revoked);
+    for story in [begun, overtaken] {
+        assert_eq!((story.state(), story.job.life.due_at), (JobState::Scheduled, story.now));
+        assert_eq!(attempts(&story.events)[0].reason, Some(Reason::Interrupted));
+    }
+}
+
+#[test]
 fn an_error_text_is_cut_between_characters() {
     let mut story = Story::running();
     let long = "é".repeat(crate::limits::ERROR_BYTES_MAX);
@@ -170,7 +212,7 @@ fn late_result_of_terminal_job_is_ignored() {
     let mut story = Story::running();
     let token = story.token();
     story.apply(cancel()).unwrap();
-    for outcome in [succeeded(), failed(), Outcome::Interrupted] {
+    for outcome in [succeeded(), failed(), Outcome::Interrupted, Outcome::Revoked] {
         assert_eq!(story.decide(report(token.clone(), outcome)).unwrap_err(), Illegal::Superseded);
     }
 }

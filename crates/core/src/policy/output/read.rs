@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::super::conditions::{Reading, globs, labels, names};
-use super::super::error::Report;
 use super::super::input::{FAIL_MODES, FailMode};
 use super::super::keys;
 use super::super::patterns::Content;
-use super::super::read::{self, Fields};
 use super::super::rule::{Ids, read_id};
-use super::super::yaml::Node;
 use super::{FailModeRule, OutputDecision, OutputPolicy, OutputRule};
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::Node;
 
 impl OutputPolicy {
     pub(in crate::policy) fn read(

@@ -90,7 +90,7 @@ fn terms_are_refused_at_their_line() {
         assert_refused(&rule(line), &[message]);
     }
     for (constraints, message) in [
-        ("{max_concurrent: 3}", "max_concurrent is not enforced yet, so it is refused; remove it"),
+        ("{max_concurrent: 0}", "max_concurrent must be a whole number between 1 and 1000000"),
         ("{max_memory: 3}", "unknown key \"max_memory\" in constraints"),
         ("{max_runtime: 3}", "max_runtime must be a time such as 500ms, 30s, 5m, 2h or 7d"),
         ("{max_runtime: 3s, max_runtime_ms: 3}", "max_runtime and max_runtime_ms say the same; remove one"),

@@ -36,7 +36,7 @@ fn load(text: &str) -> Policy {
     Policy::load("policy.yaml", text).unwrap_or_else(|errors| panic!("{}", shown(&errors).join("\n")))
 }
 
-fn shown(errors: &[PolicyError]) -> Vec<String> {
+fn shown(errors: &[ConfigError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 

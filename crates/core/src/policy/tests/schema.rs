@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::keys::{self, Section};
+use super::super::keys;
 use super::*;
+use crate::config::Section;
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()

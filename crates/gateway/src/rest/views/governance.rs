@@ -1,18 +1,18 @@
-//! Policies, the audit trail, circuit breakers.
+//! What is in force, the audit trail, circuit breakers.
 
 use lockgate_core::audit::AuditRow as CoreRow;
 use lockgate_engine::{Activated as EngineActivated, Verified as EngineVerified};
-use lockgate_ports::BreakerView;
+use lockgate_ports::{BreakerView, SnapshotKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{document, time};
-use crate::policies::Known;
+use crate::configs::Known;
 
-/// A policy that is or was in force.
+/// A policy, pools or timeouts that are or were in force.
 #[derive(Serialize, ToSchema)]
-pub(in crate::rest) struct Policy {
+pub(in crate::rest) struct Config {
     snapshot: String,
     /// 0 for the built-in one, which nobody activated.
     version: u64,
@@ -29,7 +29,13 @@ pub(in crate::rest) struct Policy {
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Policies {
     /// The latest activation first.
-    policies: Vec<Policy>,
+    policies: Vec<Config>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Configs {
+    /// The latest activation first.
+    configs: Vec<Config>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -38,8 +44,9 @@ pub(in crate::rest) struct Activated {
     snapshot: String,
     /// It was in force already; nothing changed.
     unchanged: bool,
-    /// Attempts on their way to a worker that were called back.
-    recalled: usize,
+    /// Attempts on their way to a worker that were called back. Only of policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recalled: Option<usize>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -57,7 +64,7 @@ pub(in crate::rest) struct AuditRow {
     tenant: String,
     actor: String,
     action: &'static str,
-    /// The job or the policy snapshot it happened to.
+    /// The job, snapshot, pool or worker it happened to.
     subject: String,
     #[schema(value_type = Option<serde_json::Value>)]
     detail: Option<Box<RawValue>>,
@@ -96,12 +103,12 @@ pub(in crate::rest) struct Breaker {
     last_error: Option<String>,
 }
 
-impl From<Known> for Policy {
+impl From<Known> for Config {
     fn from(known: Known) -> Self {
         let activation = known.activation.as_ref();
         Self {
             snapshot: known.snapshot.to_string(),
-            version: activation.map_or(0, |activation| activation.version),
+            version: known.version(),
             in_force: known.in_force,
             actor: activation.map(|activation| activation.actor.to_string()),
             activated_at: activation.map(|activation| time(activation.at)),
@@ -112,13 +119,20 @@ impl From<Known> for Policy {
 
 impl From<Vec<Known>> for Policies {
     fn from(known: Vec<Known>) -> Self {
-        Self { policies: known.into_iter().map(Policy::from).collect() }
+        Self { policies: known.into_iter().map(Config::from).collect() }
     }
 }
 
-impl From<EngineActivated> for Activated {
-    fn from(activated: EngineActivated) -> Self {
+impl From<Vec<Known>> for Configs {
+    fn from(known: Vec<Known>) -> Self {
+        Self { configs: known.into_iter().map(Config::from).collect() }
+    }
+}
+
+impl Activated {
+    pub(in crate::rest) fn new(kind: SnapshotKind, activated: EngineActivated) -> Self {
         let EngineActivated { version, snapshot, unchanged, recalled } = activated;
+        let recalled = (kind == SnapshotKind::Policy).then_some(recalled);
         Self { version, snapshot: snapshot.to_string(), unchanged, recalled }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockgate_core::job::{self as core, EventKind, Phase, Reason};
-use lockgate_core::limits::Limits;
+use lockgate_core::timeouts::Defaults;
 use lockgate_engine::JobView;
 use lockgate_ports::Listing;
 use lockgate_proto::platform_labels;
@@ -139,7 +139,7 @@ fn phase(phase: Phase) -> &'static str {
 
 impl Job {
     /// A job without payload, result and attempts, as lists show it.
-    fn summary(job: &core::Job, limits: &Limits) -> Self {
+    fn summary(job: &core::Job, defaults: &Defaults) -> Self {
         let (request, life) = (&job.request, &job.life);
         Self {
             job_id: request.job_id.to_string(),
@@ -155,8 +155,8 @@ impl Job {
             platform_labels: platform_labels(life).collect(),
             env: request.env.clone(),
             idempotency_key: request.idempotency_key.as_ref().map(ToString::to_string),
-            max_attempts: request.max_attempts(limits),
-            timeout_ms: u64::try_from(request.timeout(limits).as_millis()).unwrap_or(u64::MAX),
+            max_attempts: request.max_attempts(&defaults.limits),
+            timeout_ms: u64::try_from(request.timeout(&defaults.timeouts).as_millis()).unwrap_or(u64::MAX),
             requires: request.requires.iter().map(ToString::to_string).collect(),
             trace_id: request.trace_id.as_ref().map(ToString::to_string),
             state: life.state.as_str(),
@@ -179,7 +179,7 @@ impl Job {
         }
     }
 
-    pub(in crate::rest) fn full(view: &JobView, limits: &Limits) -> Self {
+    pub(in crate::rest) fn full(view: &JobView, defaults: &Defaults) -> Self {
         let life = &view.job.life;
         Self {
             payload: document(&view.job.request.payload),
@@ -189,15 +189,15 @@ impl Job {
             verdict: life.attempt.verdict.as_deref().map(Verdict::from),
             approval: life.approval.as_ref().map(AskedApproval::from),
             output: life.output.as_ref().map(OutputCheck::from),
-            ..Self::summary(&view.job, limits)
+            ..Self::summary(&view.job, defaults)
         }
     }
 }
 
 impl Jobs {
-    pub(in crate::rest) fn new(listing: &Listing<core::Job>, limits: &Limits) -> Self {
+    pub(in crate::rest) fn new(listing: &Listing<core::Job>, defaults: &Defaults) -> Self {
         Self {
-            jobs: listing.items.iter().map(|job| Job::summary(job, limits)).collect(),
+            jobs: listing.items.iter().map(|job| Job::summary(job, defaults)).collect(),
             next_cursor: listing.next.map(cursor_text),
         }
     }

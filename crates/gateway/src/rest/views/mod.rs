@@ -6,8 +6,10 @@ mod governance;
 mod history;
 mod job;
 mod overview;
+mod pools;
 mod submitted;
 mod verdict;
+mod why;
 
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
@@ -15,12 +17,14 @@ use serde_json::value::RawValue;
 
 pub(super) use approval::{Answered, Approvals, AskedApproval};
 pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
-pub(super) use governance::{Activated, AuditRows, Breakers, Policies, Policy, Verified};
+pub(super) use governance::{Activated, AuditRows, Breakers, Config, Configs, Policies, Verified};
 pub(super) use history::{Event, Logs, Progress};
 pub(super) use job::{Job, Jobs};
-pub(super) use overview::{Queues, Why, Workers};
+pub(super) use overview::{Queues, Workers};
+pub(super) use pools::{DrainedWorker, PoolChanged, Pools};
 pub(super) use submitted::{Changed, Submitted, SubmittedItem, SubmittedJobs};
 pub(super) use verdict::{Explained, OutputCheck, Verdict};
+pub(super) use why::Why;
 
 fn time(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();

@@ -1,42 +1,12 @@
-//! Workers, queues, and why a job waits.
+//! Workers and queues.
 
 use std::collections::BTreeMap;
 
-use lockgate_core::ids::JobId;
-use lockgate_engine::{LaneView, Queues as EngineQueues, Why as EngineWhy, WorkerView};
+use lockgate_engine::{LaneView, Queues as EngineQueues, WorkerView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::time;
-
-#[derive(Serialize, ToSchema)]
-pub(in crate::rest) struct Why {
-    job_id: String,
-    state: &'static str,
-    /// One sentence for people.
-    summary: String,
-    /// Stable code for machines.
-    reason: &'static str,
-    /// What would start it.
-    next_step: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    /// Workers that were considered.
-    workers: Vec<Considered>,
-    /// Jobs in the same lane, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lane_waiting: Option<u64>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub(in crate::rest) struct Considered {
-    worker_id: String,
-    /// `fits` or a reason code.
-    verdict: String,
-    free_slots: u32,
-}
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Workers {
@@ -56,6 +26,15 @@ pub(in crate::rest) struct Worker {
     last_beat_at: String,
     /// attached, detached or draining
     status: &'static str,
+    /// Slots in use by its own count, at its latest beat.
+    active_jobs: u32,
+    /// What it measured of its machine, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_load: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu_utilization: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_load: Option<u32>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -73,6 +52,7 @@ pub(in crate::rest) struct Queues {
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Queue {
+    /// The first choice of its jobs; empty when no pool may take them.
     pool: String,
     priority: &'static str,
     tenant: String,
@@ -81,27 +61,6 @@ pub(in crate::rest) struct Queue {
     waiting: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_at: Option<String>,
-}
-
-impl Why {
-    pub(in crate::rest) fn new(id: &JobId, why: EngineWhy) -> Self {
-        let considered = |worker: lockgate_engine::Considered| Considered {
-            worker_id: worker.worker.to_string(),
-            verdict: worker.verdict,
-            free_slots: worker.free_slots,
-        };
-        Self {
-            job_id: id.to_string(),
-            state: why.state.as_str(),
-            summary: why.summary,
-            reason: why.reason,
-            next_step: why.next_step,
-            next_at: why.next_at.map(time),
-            rule: why.rule,
-            workers: why.workers.into_iter().map(considered).collect(),
-            lane_waiting: why.lane_waiting,
-        }
-    }
 }
 
 impl From<Vec<WorkerView>> for Workers {
@@ -124,6 +83,10 @@ impl From<WorkerView> for Worker {
             busy: u32::try_from(view.busy).unwrap_or(u32::MAX),
             last_beat_at: time(view.last_beat),
             status: view.status.as_str(),
+            active_jobs: view.active_jobs,
+            cpu_load: view.load.cpu,
+            gpu_utilization: view.load.gpu,
+            memory_load: view.load.memory,
         }
     }
 }
@@ -143,7 +106,7 @@ impl From<EngineQueues> for Queues {
 impl From<LaneView> for Queue {
     fn from(view: LaneView) -> Self {
         Self {
-            pool: view.lane.pool.to_string(),
+            pool: view.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
             priority: view.lane.priority.as_str(),
             tenant: view.lane.tenant.to_string(),
             shape: view.lane.shape.to_string(),

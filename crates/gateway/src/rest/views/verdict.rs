@@ -40,6 +40,8 @@ pub(in crate::rest) struct Constraints {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_concurrent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     allowed_pools: Option<Vec<String>>,
     /// allow or deny
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,6 +150,7 @@ impl From<&verdict::Constraints> for Constraints {
             max_runtime_ms: constraints.max_runtime_ms,
             max_retries: constraints.max_retries,
             max_output_bytes: constraints.max_output_bytes,
+            max_concurrent: constraints.max_concurrent,
             allowed_pools: pools.map(|pools| pools.iter().map(ToString::to_string).collect()),
             network: constraints.network.map(access),
             exec: constraints.exec.map(access),

@@ -1,6 +1,7 @@
 //! A server to talk to, and the clients that talk to it.
 
 mod governance;
+mod pools;
 mod rest;
 mod worker;
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
 pub(crate) use governance::POLICY;
+pub(crate) use pools::POOLS;
 pub(crate) use worker::{ScriptedWorker, hello, succeeded};
 
 /// Nothing here takes long; what takes longer than this never comes.

@@ -6,11 +6,15 @@ use clap::Args;
 use lockgate_core::policy;
 use lockgate_proto::v1;
 
-use super::{read, tell};
+use super::tell;
+use crate::commands::config::files::read;
+use crate::commands::config::shown;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
 use crate::session::Session;
 use crate::view;
+
+/// What holds while no policy was ever applied.
+const BUILTIN: &str = "no policy was ever applied: everything is allowed; `lockgate policy apply FILE` changes that";
 
 /// Put a policy file in force; returns when nothing that it denies starts any more
 #[derive(Args, Debug)]
@@ -54,7 +58,7 @@ impl Apply {
         let request = v1::ActivatePolicyRequest { file: file.clone(), text: text.clone(), expected_version: self.expect };
         let response = session.admin().activate_policy(request).await;
         match session.answer(response) {
-            Ok(activated) => activated_line(activated, session.out),
+            Ok(activated) => shown::activated(&activated.into(), session.out),
             Err(refused @ CliError::Refused { .. }) => match policy::Policy::load(&file, &text) {
                 Err(errors) => tell(&errors, session.out),
                 Ok(_) => Err(refused),
@@ -68,52 +72,15 @@ impl Rollback {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let request = v1::RollBackPolicyRequest { snapshot: self.snapshot, expected_version: self.expect };
         let response = session.admin().roll_back_policy(request).await;
-        activated_line(session.answer(response)?, session.out)
+        shown::activated(&session.answer(response)?.into(), session.out)
     }
-}
-
-fn activated_line(response: v1::ActivatePolicyResponse, out: Output) -> Result<Exit, CliError> {
-    let activated = view::Activated::from(response);
-    if out.is_json() {
-        out.json(&activated)?;
-        return Ok(Exit::Success);
-    }
-    let note = match activated.recalled {
-        _ if activated.unchanged => "was in force already".to_owned(),
-        0 => "in force".to_owned(),
-        recalled => format!("in force; {recalled} attempts on their way to a worker were called back"),
-    };
-    let note = out.paint(&note, Tone::Good);
-    out.line(&format!("version {}  {}  {note}", activated.version, activated.snapshot))?;
-    Ok(Exit::Success)
 }
 
 impl Show {
-    /// The text goes to standard output as it is, so that it can be saved, edited and applied.
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let response = session.admin().get_policy(v1::GetPolicyRequest { snapshot: self.snapshot }).await;
-        let policy = view::Policy::from(session.answer(response)?);
-        let out = session.out;
-        if out.is_json() {
-            out.json(&policy)?;
-            return Ok(Exit::Success);
-        }
-        out.remark(&heading(&policy, out));
-        if let Some(text) = &policy.text {
-            out.line(text.trim_end())?;
-        }
-        Ok(Exit::Success)
+        shown::text(&view::Config::from(session.answer(response)?), BUILTIN, session.out)
     }
-}
-
-fn heading(policy: &view::Policy, out: Output) -> String {
-    if policy.version == 0 && policy.text.is_none() {
-        return "no policy was ever applied: everything is allowed; `lockgate policy apply FILE` changes that".to_owned();
-    }
-    let force = if policy.in_force { "in force" } else { "not in force" };
-    let who = policy.actor.as_ref().map(|actor| format!(", by {actor}")).unwrap_or_default();
-    let when = policy.activated_at.map(|at| format!(", {}", out.relative(at))).unwrap_or_default();
-    format!("{}, version {}, {force}{who}{when}", policy.snapshot, policy.version)
 }
 
 impl List {
@@ -123,23 +90,8 @@ impl List {
         if session.out.is_json() {
             session.out.json(&policies)?;
         } else {
-            session.out.line(&table(&policies, session.out))?;
+            session.out.line(&shown::table(&policies.policies, session.out))?;
         }
         Ok(Exit::Success)
     }
-}
-
-fn table(policies: &view::Policies, out: Output) -> String {
-    let row = |policy: &view::Policy| {
-        let force = if policy.in_force { Field::text("in force").toned(Tone::Good) } else { Field::text("") };
-        vec![
-            Field::number(&policy.version),
-            Field::text(&policy.snapshot),
-            force,
-            Field::text(policy.actor.as_deref().unwrap_or("-")),
-            out.relative_or_dash(policy.activated_at),
-        ]
-    };
-    let rows: Vec<_> = policies.policies.iter().map(row).collect();
-    out.table(&["version", "snapshot", "", "by", "activated"], &rows)
 }

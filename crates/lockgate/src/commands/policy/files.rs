@@ -6,7 +6,8 @@ use clap::Args;
 use lockgate_core::policy::{CaseOutcome, Policy, SCHEMA, load_cases, run_cases};
 use serde::Serialize;
 
-use super::{read, tell};
+use super::tell;
+use crate::commands::config::files::{Checked, read};
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Output, Tone};
 
@@ -40,12 +41,6 @@ pub(super) struct Test {
 /// Print the JSON Schema of policy files, for editors
 #[derive(Args, Debug)]
 pub(super) struct Schema {}
-
-#[derive(Debug, Serialize)]
-struct Checked<'a> {
-    ok: bool,
-    snapshot: &'a str,
-}
 
 impl Check {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {

@@ -1,5 +1,6 @@
 //! The first thing a newcomer sees.
 
+use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_core::verdict::BUILTIN_ALLOW;
 use serde::Serialize;
 
@@ -14,16 +15,19 @@ struct Started<'a> {
     metrics: String,
     data: String,
     policy: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pools: Option<&'a str>,
     worker_slots: u32,
 }
 
 pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), CliError> {
-    let slots = if serve.has_worker() { serve.worker_slots } else { 0 };
+    let slots = if server.has_worker() { serve.worker_slots } else { 0 };
     let started = Started {
         api: format!("http://{}", server.listen),
         metrics: format!("http://{}/metrics", server.metrics),
         data: serve.data.display().to_string(),
         policy: server.policy.as_ref().map_or(BUILTIN_ALLOW, |active| &active.id),
+        pools: server.pools.as_ref().map(|active| &*active.id),
         worker_slots: slots,
     };
     if out.is_json() {
@@ -31,22 +35,29 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
     }
     let worker = match slots {
         0 if serve.judges_only() => "none: this process only judges".to_owned(),
+        0 if serve.has_worker() => {
+            format!("none: its pool {} is not configured; name another with --worker-pool", serve.worker_pool)
+        }
         0 => "none: start one with `lockgate worker`".to_owned(),
-        n => format!("built in, {n} slots"),
+        n if serve.worker_pool == DEFAULT_POOL => format!("built in, {n} slots"),
+        n => format!("built in, {n} slots, pool {}", serve.worker_pool),
     };
     let policy = match &server.policy {
         Some(active) => format!("version {} ({})", active.version, active.id),
         None => format!("{BUILTIN_ALLOW} (no policy configured: every job is allowed)"),
     };
+    let pools = server.pools.as_ref().map(|active| format!("version {} ({})", active.version, active.id));
     let rows = [
-        ("API", started.api.clone() + "  (gRPC and REST)"),
-        ("Metrics", started.metrics.clone()),
-        ("Data", started.data),
-        ("Policy", policy),
-        ("Worker", worker),
+        ("API", Some(started.api.clone() + "  (gRPC and REST)")),
+        ("Metrics", Some(started.metrics.clone())),
+        ("Data", Some(started.data)),
+        ("Policy", Some(policy)),
+        ("Pools", pools),
+        ("Worker", Some(worker)),
     ];
     out.line(&format!("{} {}", out.paint("Lockgate", Tone::Good), env!("CARGO_PKG_VERSION")))?;
     for (name, value) in rows {
+        let Some(value) = value else { continue };
         out.line(&format!("  {} {value}", out.paint(&format!("{name:<8}"), Tone::Faint)))?;
     }
     out.line("")?;

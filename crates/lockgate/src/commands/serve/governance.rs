@@ -1,4 +1,4 @@
-//! What rules the server: the policy file, the fail mode, the key of findings.
+//! Who judges, and how: the policy file, the fail mode, the kernel elsewhere, the key of findings.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,27 +8,20 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lockgate_core::breaker::BreakerSettings;
-use lockgate_core::policy::{FailMode, Policy};
-use lockgate_core::request::Caller;
+use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
-use lockgate_engine::{ApiError, Engine, LocalKernel, PolicyText};
+use lockgate_engine::LocalKernel;
 use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
 use lockgate_ports::{Clock, Kernel};
-use tokio::sync::watch;
 
 use crate::args;
 use crate::error::CliError;
-
-/// How often the policy file is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Who puts the file in force, for the records.
-const FILE_ACTOR: &str = "policy-file";
 
 #[derive(Args, Debug)]
 pub(crate) struct GovernanceArgs {
     /// Policy file: put in force at the start and whenever it changes
     #[arg(long, env = "LOCKGATE_POLICY", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
-    policy: Option<PathBuf>,
+    pub(super) policy: Option<PathBuf>,
 
     /// What to do with jobs while nobody can judge them: closed waits, open lets them run, marked and judged later
     #[arg(
@@ -106,76 +99,6 @@ impl GovernanceArgs {
         let options = Options { breaker, outputs: self.output_policy.unwrap_or(true), ..Options::default() };
         let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
-    }
-
-    /// Takes up the policy of the Store, and puts the file in force before the first job is taken. A file that is wrong stops the start: better none than ungoverned.
-    pub(super) async fn import(&self, engine: &Engine) -> Result<Option<PolicyFile>, CliError> {
-        engine.load_policy().await.map_err(|error| CliError::Server(error.to_string()))?;
-        let Some(path) = self.policy.clone() else { return Ok(None) };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| CliError::Usage(format!("--policy {}: {error}", path.display())))?;
-        let file = PolicyFile { path, text };
-        if file.was_applied(engine).await? {
-            // What a person put in force since then, an emergency deny say, must survive a restart.
-            tracing::info!(file = %file.path.display(), "the policy file is unchanged since it was last put in force; the policy stays");
-            return Ok(Some(file));
-        }
-        file.apply(engine).await.map_err(|error| CliError::Usage(format!("the policy cannot be used: {error}")))?;
-        Ok(Some(file))
-    }
-}
-
-/// The file as it was last looked at.
-pub(super) struct PolicyFile {
-    path: PathBuf,
-    text: String,
-}
-
-impl PolicyFile {
-    /// Whether this very text is the last one that a file brought.
-    async fn was_applied(&self, engine: &Engine) -> Result<bool, CliError> {
-        let Ok(policy) = Policy::load(&self.path.display().to_string(), &self.text) else { return Ok(false) };
-        let known = engine.policy_snapshots().await.map_err(|error| CliError::Server(error.to_string()))?;
-        let last = known.iter().find(|row| row.actor.as_str() == FILE_ACTOR);
-        Ok(last.is_some_and(|row| row.id == *policy.snapshot()))
-    }
-
-    async fn apply(&self, engine: &Engine) -> Result<(), ApiError> {
-        let caller = Caller::new("default", FILE_ACTOR);
-        let file = self.path.display().to_string();
-        let new = PolicyText { file, text: self.text.clone(), expected: None };
-        engine.activate_policy(&caller, new).await.map(|_| ())
-    }
-
-    /// Puts every new text in force. One that is wrong is told about and changes nothing.
-    pub(super) async fn watch(mut self, engine: Engine, mut stop: watch::Receiver<bool>) {
-        loop {
-            tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            let text = match tokio::fs::read_to_string(&self.path).await {
-                Ok(text) if text != self.text => text,
-                Ok(_) => continue,
-                Err(error) => {
-                    tracing::warn!(file = %self.path.display(), %error, "the policy file cannot be read; the policy stays");
-                    continue;
-                }
-            };
-            let before = std::mem::replace(&mut self.text, text);
-            match self.apply(&engine).await {
-                Ok(()) => tracing::info!(file = %self.path.display(), "the changed policy is in force"),
-                Err(error @ ApiError::Invalid(_)) => {
-                    tracing::error!(file = %self.path.display(), %error, "the changed policy is wrong; the old one stays");
-                }
-                Err(error) => {
-                    // Not the file's fault: tried again.
-                    self.text = before;
-                    tracing::warn!(file = %self.path.display(), %error, "the changed policy could not be put in force yet");
-                }
-            }
-        }
     }
 }
 

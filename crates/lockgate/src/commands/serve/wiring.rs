@@ -7,10 +7,10 @@ use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, Metrics, Ports, Settings};
 use lockgate_gateway::{Doors, Gateway, GatewaySettings, serve_metrics};
 use lockgate_ports::memory::{MemoryBus, MemoryLanes};
-use lockgate_ports::{Active, Clock, Entropy, Kernel, Mint, StoreError};
+use lockgate_ports::{Active, Clock, Entropy, Kernel, Mint, SnapshotKind, StoreError};
 use lockgate_sqlite::SqliteStore;
-use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
+use lockgate_worker::{Worker, WorkerError};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::files::{ConfigFile, POLICY, POOLS, TIMEOUTS};
 use super::{Serve, governance};
 use crate::clock::SystemClock;
 use crate::effects;
@@ -31,9 +32,11 @@ pub(super) struct Server {
     pub(super) metrics: SocketAddr,
     /// The policy in force at the start; none ever was if absent.
     pub(super) policy: Option<Active>,
+    /// The pools file in force at the start, whoever brought it; none ever was if absent.
+    pub(super) pools: Option<Active>,
     fatal: watch::Receiver<Option<StoreError>>,
     worker: Option<Part>,
-    policy_file: Option<Part>,
+    files: Vec<Part>,
     gateway: Part,
     metrics_server: Part,
     engine: Part,
@@ -71,6 +74,30 @@ impl Part {
     }
 }
 
+fn followed(file: ConfigFile, engine: &Engine) -> Part {
+    let engine = engine.clone();
+    Part::start(file.kind.name, |stopping| file.watch(engine, stopping))
+}
+
+/// The server goes on without a worker that left because an operator or the pools in force do not want it.
+fn built_in(worker: Worker) -> Part {
+    Part::start("the built-in worker", |stopping| async move {
+        match worker.run_until(stopped(stopping.clone())).await {
+            Ok(()) if *stopping.borrow() => {}
+            Ok(()) => {
+                tracing::warn!("an operator drained the built-in worker; the server goes on without it");
+                stopped(stopping).await;
+            }
+            // Its pool left the pools in force, and it had to attach again.
+            Err(error @ WorkerError::Refused(_)) => {
+                tracing::error!(%error, "the built-in worker was refused; the server goes on without it");
+                stopped(stopping).await;
+            }
+            Err(error) => tracing::error!(%error, "the built-in worker ended"),
+        }
+    })
+}
+
 async fn stopped(mut stopping: watch::Receiver<bool>) {
     // A dropped sender means the same.
     let _ = stopping.wait_for(|stop| *stop).await;
@@ -101,8 +128,11 @@ impl Server {
             entropy,
         };
         let engine = Engine::new(ports, serve.settings(), Metrics::new(&mut registry));
-        let policy_file = serve.governance.import(&engine).await?;
-        let policy = engine.active_policy().await.map_err(|error| CliError::Server(error.to_string()))?;
+        let files = serve.import(&engine).await?;
+        let policy = engine.active_config(SnapshotKind::Policy).await?;
+        let pools = engine.active_config(SnapshotKind::Pools).await?;
+        // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
+        let worker = if serve.has_pool(&engine).await { worker } else { None };
         let gateway = Gateway {
             engine: engine.clone(),
             clock,
@@ -113,13 +143,13 @@ impl Server {
                 ..GatewaySettings::default()
             },
         };
-        let watched = engine.clone();
         Ok(Self {
             listen,
             metrics,
             policy,
+            pools,
             fatal,
-            policy_file: policy_file.map(|file| Part::start("the policy file", |stopping| file.watch(watched, stopping))),
+            files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
             gateway: Part::start("the API", |stopping| async move {
                 if let Err(error) = gateway.serve(api, stopped(stopping)).await {
@@ -129,14 +159,12 @@ impl Server {
             metrics_server: Part::start("the metrics server", |stopping| {
                 serve_metrics(numbers, Arc::new(registry), stopped(stopping))
             }),
-            worker: worker.map(|worker| {
-                Part::start("the built-in worker", |stopping| async move {
-                    if let Err(error) = worker.run_until(stopped(stopping)).await {
-                        tracing::error!(%error, "the built-in worker ended");
-                    }
-                })
-            }),
+            worker: worker.map(built_in),
         })
+    }
+
+    pub(super) fn has_worker(&self) -> bool {
+        self.worker.is_some()
     }
 
     pub(super) fn fatal(&self) -> watch::Receiver<Option<StoreError>> {
@@ -164,8 +192,8 @@ impl Server {
         if let Some(worker) = self.worker {
             worker.stop().await;
         }
-        if let Some(policy_file) = self.policy_file {
-            policy_file.stop().await;
+        for file in self.files {
+            file.stop().await;
         }
         self.gateway.stop().await;
         self.metrics_server.stop().await;
@@ -174,6 +202,26 @@ impl Server {
 }
 
 impl Serve {
+    /// Takes up what the Store has in force, then what the files say. Pools that the policy allows are named by both, so
+    /// neither order is better; the policy comes first as it does in a job's life.
+    async fn import(&self, engine: &Engine) -> Result<Vec<ConfigFile>, CliError> {
+        engine.load_policy().await?;
+        engine.load_config().await?;
+        let named = [(&POLICY, &self.governance.policy), (&POOLS, &self.routing.pools), (&TIMEOUTS, &self.routing.timeouts)];
+        let mut files = Vec::new();
+        for (kind, path) in named {
+            if let Some(path) = path {
+                files.push(ConfigFile::import(kind, path.clone(), engine).await?);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whether the pool of the built-in worker is configured.
+    async fn has_pool(&self, engine: &Engine) -> bool {
+        engine.pools().await.iter().any(|view| view.pool.name.as_str() == self.worker_pool)
+    }
+
     fn kernel(&self, clock: &Arc<dyn Clock>, entropy: &Arc<dyn Entropy>) -> Result<Arc<dyn Kernel>, CliError> {
         let mut fresh = [0; 32];
         entropy.fill(&mut fresh);
@@ -195,6 +243,7 @@ impl Serve {
         let worker = Worker::connect(format!("http://{host}"))
             .session(session.as_str())
             .worker_id("built-in")
+            .pool(&self.worker_pool)
             .slots(self.worker_slots)
             .drain_timeout(self.drain);
         let builtin = Builtin {

@@ -41,10 +41,10 @@ async fn play(lanes: Arc<dyn Lanes>, words: &[u64]) {
 }
 
 /// Draws small numbers from one word.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         let sides = sides.max(1) as u64;
         let rolled = self.0 % sides;
         self.0 /= sides;
@@ -88,6 +88,7 @@ impl Game {
                 topic: TOPICS[dice.roll(2)],
                 priority: Priority::ALL[dice.roll(2)],
                 due_ms: 1_000 + i64::try_from(dice.roll(16)).unwrap_or(0),
+                ..Spec::default()
             };
             let job = self.stage.commit(&spec);
             self.unheard.push_back(job);

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use lockgate_core::job::DEFAULT_POOL;
+use lockgate_core::lane::{Priority, Shape};
+use lockgate_core::pools::DEFAULT_POOL;
 
-use super::stage::{Spec, Stage, job, seqs, tenant, topic};
-use crate::lanes::Settlement;
+use super::stage::{Spec, Stage, job, key, seqs, tenant, topic};
+use crate::lanes::{Demand, Settlement};
 
 pub async fn never_more_than_the_seats_ask_for(mut stage: Stage) {
     stage.wait_many(10, &topic("echo")).await;
@@ -92,27 +93,67 @@ pub async fn depths_count_what_waits_deepest_first(mut stage: Stage) {
     assert_eq!(stage.lanes.depths(9).await, []);
 }
 
-pub async fn shapes_say_when_they_changed(mut stage: Stage) {
-    let pool = DEFAULT_POOL.into();
-    stage.wait(&topic("echo")).await;
-    let before = stage.lanes.shapes(&pool).await;
-    stage.wait(&topic("echo")).await;
-    assert_eq!(stage.lanes.shapes(&pool).await.generation, before.generation);
+pub async fn demand_counts_what_could_be_claimed_by_shape(mut stage: Stage) {
+    assert_eq!(stage.lanes.demand().await, []);
+    stage.wait_many(2, &topic("echo")).await;
+    stage.wait(&Spec { priority: Priority::Low, ..tenant("other") }).await;
     stage.wait(&topic("noop")).await;
-    let after = stage.lanes.shapes(&pool).await;
-    assert_ne!(after.generation, before.generation);
-    let topics: Vec<_> = after.shapes.iter().map(|shape| shape.topic.as_str()).collect();
-    assert_eq!(topics, ["echo", "noop"]);
-    assert!(stage.lanes.shapes(&"elsewhere".into()).await.shapes.is_empty());
+    stage.refill().await;
+    assert_eq!(stage.demanded().await, [("echo".into(), 3), ("noop".into(), 1)]);
+    let claims = stage.claim_for(&[(&["echo"], 3)]).await;
+    let noop = Demand {
+        pool: Some(DEFAULT_POOL.into()),
+        shape: Arc::new(Shape::of("noop")),
+        urgency: Priority::Default,
+        waiting: 1,
+    };
+    assert_eq!(stage.lanes.demand().await, std::slice::from_ref(&noop));
+    let job = claims[0].job.clone().unwrap_or_else(|| Arc::new(job(&topic("echo"), claims[0].key.seq.0)));
+    let returned = Settlement::Returned { lane: claims[0].lane.clone(), key: claims[0].key, job };
+    stage.lanes.settle(vec![returned]).await;
+    assert_eq!(stage.demanded().await, [("echo".into(), 1), ("noop".into(), 1)]);
+    stage.drain(&["echo", "noop"], 9).await;
+    assert_eq!(stage.lanes.demand().await, []);
 }
 
-pub async fn shapes_that_nothing_waits_for_are_dropped_in_the_end(mut stage: Stage) {
-    let pool = DEFAULT_POOL.into();
-    for n in 0..5_000 {
-        let topic: &'static str = Box::leak(format!("topic-{n}").into_boxed_str());
-        stage.wait(&Spec { topic, ..Spec::default() }).await;
-        assert_eq!(stage.drain(&[topic], 1).await.len(), 1);
-    }
-    let left = stage.lanes.shapes(&pool).await.shapes.len();
-    assert!(left < 2_500, "{left} shapes are kept for nothing");
+/// Workers do not look at concurrency keys: a thousand of them are one thing to ask for.
+pub async fn jobs_that_differ_for_limits_only_are_one_demand(mut stage: Stage) {
+    stage.wait(&key("a")).await;
+    stage.wait(&key("b")).await;
+    stage.wait(&Spec { max_concurrent: Some(7), ..Spec::default() }).await;
+    let demand = Demand {
+        pool: Some(DEFAULT_POOL.into()),
+        shape: Arc::new(Shape::of("echo")),
+        urgency: Priority::Default,
+        waiting: 3,
+    };
+    assert_eq!(stage.lanes.demand().await, [demand]);
+    assert_eq!(stage.drain(&["echo"], 9).await.len(), 3);
+}
+
+pub async fn what_no_pool_takes_is_counted_and_never_claimed(mut stage: Stage) {
+    let pools = "topics: {echo: default}\npools: {default: {}}";
+    stage.adopt(pools).await;
+    let lost = stage.wait(&topic("nobody.knows")).await;
+    stage.wait(&topic("echo")).await;
+    assert_eq!(stage.drain(&["echo", "nobody.knows"], 9).await.len(), 1);
+    let demand = Demand { pool: None, shape: lost.lane().shape, urgency: Priority::Default, waiting: 1 };
+    assert_eq!(stage.lanes.demand().await, [demand]);
+    let depths = stage.lanes.depths(9).await;
+    assert_eq!((depths.len(), depths[0].pool.clone(), depths[0].waiting), (1, None, 1));
+    stage.adopt("topics: {\"*\": default}\npools: {default: {}}").await;
+    assert_eq!(stage.drain(&["nobody.knows"], 9).await, [lost.seq.0]);
+}
+
+pub async fn jobs_wait_in_the_first_pool_of_their_topic(mut stage: Stage) {
+    stage.adopt("topics: {echo: [fast, slow], noop: slow}\npools: {fast: {}, slow: {}}").await;
+    let echo = stage.wait(&topic("echo")).await;
+    let noop = stage.wait(&topic("noop")).await;
+    let both: &[(&[&'static str], usize)] = &[(&["echo", "noop"], 9)];
+    let pools: Vec<_> = stage.lanes.depths(9).await.into_iter().map(|depth| depth.pool).collect();
+    assert_eq!(pools.len(), 2);
+    assert!(pools.contains(&Some("fast".into())) && pools.contains(&Some("slow".into())));
+    assert_eq!(seqs(&stage.claim_in("slow", "slow", both).await.claims), [noop.seq.0]);
+    assert_eq!(seqs(&stage.claim_in("fast", "slow", both).await.claims), [echo.seq.0]);
+    assert!(stage.claim_in("unknown", "unknown", both).await.claims.is_empty());
 }

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, JobSeq};
-use lockgate_core::job::{DEFAULT_POOL, Env, Job, submit};
+use lockgate_core::job::{Env, Job, submit};
 use lockgate_core::lane::{LaneKey, Priority, ReadyKey, Shape};
 use lockgate_core::limits::Limits;
+use lockgate_core::pools::{DEFAULT_POOL, Pools};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::retry::Jitter;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 
-use crate::lanes::{Claim, ClaimRequest, Hungry, Lanes, Page, Seat, Settlement};
+use crate::lanes::{Claim, ClaimRequest, Claimed, Demand, Hungry, Lanes, Page, Seat, Settlement};
 
 /// A job to be made.
 #[derive(Clone, Debug)]
@@ -21,11 +22,21 @@ pub struct Spec {
     pub topic: &'static str,
     pub priority: Priority,
     pub due_ms: i64,
+    pub concurrency_key: Option<&'static str>,
+    /// What policy says.
+    pub max_concurrent: Option<u32>,
 }
 
 impl Default for Spec {
     fn default() -> Self {
-        Self { tenant: "acme", topic: "echo", priority: Priority::Default, due_ms: 1_000 }
+        Self {
+            tenant: "acme",
+            topic: "echo",
+            priority: Priority::Default,
+            due_ms: 1_000,
+            concurrency_key: None,
+            max_concurrent: None,
+        }
     }
 }
 
@@ -41,8 +52,14 @@ pub fn priority(priority: Priority) -> Spec {
     Spec { priority, ..Spec::default() }
 }
 
+pub fn key(key: &'static str) -> Spec {
+    Spec { concurrency_key: Some(key), ..Spec::default() }
+}
+
 pub struct Stage {
     pub lanes: Arc<dyn Lanes>,
+    /// What claims are told.
+    pub now_ms: i64,
     /// SCHEDULED rows, as the Store has them.
     rows: BTreeMap<LaneKey, BTreeMap<ReadyKey, Arc<Job>>>,
     seq: i64,
@@ -50,7 +67,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(lanes: Arc<dyn Lanes>) -> Self {
-        Self { lanes, rows: BTreeMap::new(), seq: 0 }
+        Self { lanes, now_ms: 10_000, rows: BTreeMap::new(), seq: 0 }
     }
 
     /// A row is committed; nobody was told.
@@ -86,15 +103,59 @@ impl Stage {
     }
 
     pub async fn claim_for(&self, seats: &[(&[&'static str], usize)]) -> Vec<Claim> {
-        let seats = seats.iter().map(|(topics, free)| Seat { shapes: shapes(topics), free: *free }).collect();
-        self.lanes.claim(ClaimRequest { pool: DEFAULT_POOL.into(), seats, limit: usize::MAX }).await
+        self.claim_in(DEFAULT_POOL, DEFAULT_POOL, seats).await.claims
     }
 
-    /// The claim's commit: true when the row was still there. Settled either way.
+    /// Claims what waits in one pool for seats of another.
+    pub async fn claim_in(&self, pool: &str, serving: &str, seats: &[(&[&'static str], usize)]) -> Claimed {
+        let seats = seats.iter().map(|(topics, free)| Seat { shapes: shapes(topics), free: *free }).collect();
+        let now = Timestamp::from_millis(self.now_ms);
+        let request = ClaimRequest { pool: pool.into(), serving: serving.into(), seats, limit: usize::MAX, now };
+        self.lanes.claim(request).await
+    }
+
+    /// Claims one job and starts it. Its tenant, its sequence number and the token of its attempt.
+    pub async fn start_one(&mut self, topics: &[&'static str]) -> Option<(String, i64, AttemptToken)> {
+        let claim = self.claim(topics, 1).await.pop()?;
+        let (tenant, seq) = (claim.lane.tenant.to_string(), claim.key.seq.0);
+        Some((tenant, seq, self.start(claim).await))
+    }
+
+    /// The claim's commit, and the job is with its worker.
+    pub async fn start(&mut self, claim: Claim) -> AttemptToken {
+        self.remove(&claim.lane, claim.key);
+        let token = token(claim.key.seq.0);
+        let sent = Settlement::Sent { lane: claim.lane, key: claim.key, token: token.clone() };
+        self.lanes.settle(vec![sent]).await;
+        token
+    }
+
+    pub async fn release(&self, token: &AttemptToken) -> bool {
+        self.lanes.release(vec![token.clone()]).await
+    }
+
+    /// The claim's commit: true when the row was still there. The job is started and over at once.
     pub async fn dispatch(&mut self, claim: Claim) -> bool {
-        let found = self.remove(&claim.lane, claim.key);
-        self.lanes.settle(vec![Settlement::Gone { lane: claim.lane, key: claim.key }]).await;
+        let found = self.has(&claim.lane, claim.key);
+        let token = self.start(claim).await;
+        self.release(&token).await;
         found
+    }
+
+    /// Under these pools from now on. What waits is read again.
+    pub async fn adopt(&self, yaml: &str) -> Arc<Pools> {
+        let pools = Arc::new(Pools::load("pools.yaml", yaml).unwrap_or_else(|errors| panic!("{errors:?}")));
+        self.lanes.adopt(pools.clone()).await;
+        self.lanes.rebuild(self.ready_lanes()).await;
+        self.refill().await;
+        pools
+    }
+
+    /// Topics somebody could be asked for, with how many of their jobs are in memory.
+    pub async fn demanded(&self) -> Vec<(String, usize)> {
+        let mut demand: Vec<_> = self.lanes.demand().await.iter().map(of_topic).collect();
+        demand.sort();
+        demand
     }
 
     /// Claims and dispatches until a claim comes back empty. The jobs' sequence numbers in order.
@@ -156,7 +217,16 @@ impl Stage {
 }
 
 pub fn shapes(topics: &[&'static str]) -> Arc<[Arc<Shape>]> {
-    topics.iter().map(|topic| Arc::new(Shape { topic: (*topic).into(), requires: BTreeSet::new() })).collect()
+    topics.iter().map(|topic| Arc::new(Shape::of(*topic))).collect()
+}
+
+fn of_topic(demand: &Demand) -> (String, usize) {
+    (demand.shape.topic.to_string(), demand.waiting)
+}
+
+/// The token of the attempt that started the job with this number.
+pub fn token(seq: i64) -> AttemptToken {
+    AttemptToken::from(format!("token-{seq}"))
 }
 
 pub fn seqs(claims: &[Claim]) -> Vec<i64> {
@@ -165,7 +235,28 @@ pub fn seqs(claims: &[Claim]) -> Vec<i64> {
 
 /// A SCHEDULED job as it looks after its commit.
 pub fn job(spec: &Spec, seq: i64) -> Job {
-    let request = JobRequest {
+    let mut verdict = Verdict::plain(Decision::Allow, "all", "a test", "test".into());
+    if spec.max_concurrent.is_some() {
+        verdict.decision = Decision::AllowWithConstraints;
+        verdict.constraints.max_concurrent = spec.max_concurrent;
+    }
+    let env = Env {
+        now: Timestamp::from_millis(spec.due_ms),
+        token: token(seq),
+        jitter: Jitter::from_bits(0),
+        limits: &Limits::default(),
+        timeouts: Arc::default(),
+        judgement: Judgement::Decided(Arc::new(verdict)),
+    };
+    let request = request(spec, seq);
+    let hash = request.hash();
+    let mut job = submit(Arc::new(request), hash, &env).job;
+    job.seq = JobSeq(seq);
+    job
+}
+
+fn request(spec: &Spec, seq: i64) -> JobRequest {
+    JobRequest {
         job_id: format!("job-{seq}").into(),
         id_chosen: false,
         tenant: spec.tenant.into(),
@@ -177,6 +268,7 @@ pub fn job(spec: &Spec, seq: i64) -> Job {
         labels: BTreeMap::new(),
         env: BTreeMap::new(),
         idempotency_key: None,
+        concurrency_key: spec.concurrency_key.map(Into::into),
         max_attempts: None,
         timeout_ms: None,
         not_before: None,
@@ -185,17 +277,5 @@ pub fn job(spec: &Spec, seq: i64) -> Job {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
-    };
-    let verdict = Verdict::plain(Decision::Allow, "all", "a test", "test".into());
-    let env = Env {
-        now: Timestamp::from_millis(spec.due_ms),
-        token: AttemptToken::from(format!("token-{seq}")),
-        jitter: Jitter::from_bits(0),
-        limits: &Limits::default(),
-        judgement: Judgement::Decided(Arc::new(verdict)),
-    };
-    let hash = request.hash();
-    let mut job = submit(Arc::new(request), hash, &env).job;
-    job.seq = JobSeq(seq);
-    job
+    }
 }

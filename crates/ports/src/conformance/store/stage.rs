@@ -10,6 +10,7 @@ use lockgate_core::ids::{AttemptToken, EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{Answer, Ballot, Dispatch, Env, Input, Job, Outcome, Report, Scanned, Transition, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
+use lockgate_core::pools::RoutingId;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{ApprovalTerms, BUILTIN_ALLOW, Decision, Judgement, Verdict};
@@ -47,6 +48,7 @@ impl StoreHarness {
             token: AttemptToken::from(format!("token-{n}")),
             jitter: Jitter::from_bits(0),
             limits: &self.limits,
+            timeouts: Arc::default(),
             judgement,
         }
     }
@@ -175,7 +177,13 @@ pub(super) fn deny() -> Judgement {
 }
 
 pub(super) fn dispatch_to(session: &str, epoch: u64) -> Input {
-    Input::Dispatch(Dispatch { session: session.into(), epoch, worker: "worker".into(), assignment: 1 })
+    Input::Dispatch(Dispatch {
+        session: session.into(),
+        epoch,
+        worker: "worker".into(),
+        assignment: 1,
+        routing: RoutingId::default(),
+    })
 }
 
 pub(super) fn report(job: &Job, outcome: Outcome) -> Input {

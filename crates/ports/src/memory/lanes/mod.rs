@@ -1,96 +1,79 @@
 //! Ready queues in memory: bounded windows over the Store.
 //!
-//! Pool, then priority, tenant and shape, each with its own window, so one tenant's backlog or a shape that fits nobody
-//! fills no window but its own. The cost of a claim does not depend on how much waits.
+//! Each lane has its own window, so one tenant's backlog or a shape that fits nobody fills no window but its own. The cost
+//! of a claim depends neither on how much waits nor on how many lanes wait for a limit.
 
 mod bounds;
+mod catalog;
+mod claim;
+mod gates;
+mod holding;
+mod holds;
 mod interned;
-mod pool;
+mod queue;
 mod seats;
+mod shares;
+mod standing;
+mod state;
+mod views;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::PoolName;
+use lockgate_core::ids::AttemptToken;
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
+use lockgate_core::pools::Pools;
 use parking_lot::Mutex;
 
 pub use bounds::Bounds;
-use pool::{Ledger, Pool};
+use state::State;
 
-use crate::lanes::{Claim, ClaimRequest, Hungry, LaneDepth, Lanes, Page, Settlement, ShapeSet};
+use crate::lanes::{
+    ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, LimitView, Page, Settlement, TenantShare,
+};
 
-#[derive(Debug, Default)]
+/// Until [`adopt`](Lanes::adopt) says otherwise, one pool takes everything.
+#[derive(Debug)]
 pub struct MemoryLanes {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    pools: BTreeMap<PoolName, Pool>,
-    ledger: Ledger,
-    tickets: u64,
+impl Default for MemoryLanes {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
 }
 
 impl MemoryLanes {
     pub fn new(bounds: Bounds) -> Self {
-        let ledger = Ledger { bounds, ..Ledger::default() };
-        Self { state: Mutex::new(State { ledger, ..State::default() }) }
-    }
-}
-
-impl State {
-    /// The pool that a lane belongs to, made if need be.
-    fn pool(&mut self, name: &PoolName) -> (&mut Pool, &mut Ledger) {
-        (self.pools.entry(name.clone()).or_default(), &mut self.ledger)
-    }
-
-    fn settle(&mut self, settlement: Settlement) {
-        match settlement {
-            Settlement::Gone { lane, key } => {
-                if let Some(pool) = self.pools.get_mut(&lane.pool) {
-                    pool.change_known(&lane, &mut self.ledger, |window, _| window.gone(key));
-                }
-            }
-            Settlement::Returned { lane, key, job } => {
-                let (pool, ledger) = self.pool(&lane.pool);
-                pool.change(&lane, ledger, |window, room| window.give_back(key, job, room));
-            }
-        }
+        Self { state: Mutex::new(State::new(bounds, Arc::default())) }
     }
 }
 
 #[async_trait]
 impl Lanes for MemoryLanes {
+    async fn adopt(&self, pools: Arc<Pools>) {
+        self.state.lock().adopt(pools);
+    }
+
     async fn offer(&self, jobs: Vec<Arc<Job>>) {
         let mut state = self.state.lock();
         for job in jobs {
-            let lane = job.lane();
-            let (pool, ledger) = state.pool(&lane.pool);
-            pool.change(&lane, ledger, |window, room| window.offer(job, room));
+            state.change(&job.lane(), |window, room| window.offer(job, room));
         }
     }
 
     async fn feed(&self, page: Page) {
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        if let Some(pool) = state.pools.get_mut(&page.asked.lane.pool) {
-            pool.feed(page, &mut state.ledger);
-        }
+        self.state.lock().feed(page);
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Vec<Claim> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        let pool = state.pools.get_mut(&request.pool);
-        pool.map_or_else(Vec::new, |pool| pool.claim(&request.seats, request.limit, &mut state.ledger))
+    async fn claim(&self, request: ClaimRequest) -> Claimed {
+        self.state.lock().claim(&request)
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) {
@@ -100,28 +83,45 @@ impl Lanes for MemoryLanes {
         }
     }
 
-    async fn shapes(&self, pool: &PoolName) -> ShapeSet {
-        self.state.lock().pools.get_mut(pool).map_or_else(ShapeSet::default, Pool::shapes)
+    async fn demand(&self) -> Vec<Demand> {
+        self.state.lock().demand()
+    }
+
+    async fn hold(&self, attempts: Vec<Hold>) {
+        let mut state = self.state.lock();
+        for hold in attempts {
+            state.hold(hold);
+        }
+    }
+
+    async fn release(&self, attempts: Vec<AttemptToken>) -> bool {
+        self.state.lock().release(&attempts)
+    }
+
+    async fn holding(&self) -> Vec<AttemptToken> {
+        self.state.lock().holds.tokens().cloned().collect()
+    }
+
+    async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
+        self.state.lock().limits(lane)
+    }
+
+    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
+        self.state.lock().tenant_shares(limit)
     }
 
     async fn hungry(&self) -> Vec<Hungry> {
-        let mut state = self.state.lock();
-        let State { pools, ledger, tickets } = &mut *state;
-        pools.values_mut().flat_map(|pool| pool.hungry(tickets, ledger)).collect()
+        self.state.lock().hungry()
     }
 
     async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
-        let state = self.state.lock();
-        let mut depths: Vec<_> = state.pools.values().flat_map(Pool::depths).filter(|depth| depth.waiting > 0).collect();
-        depths.sort_by_key(|depth| (Reverse(depth.waiting), depth.lane));
-        depths.iter().take(limit).map(pool::LaneDepthRef::to_owned).collect()
+        self.state.lock().depths(limit)
     }
 
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {
         let mut state = self.state.lock();
         for (lane, count) in lanes {
-            let (pool, ledger) = state.pool(&lane.pool);
-            pool.change(&lane, ledger, |window, _| window.restart(count));
+            state.change(&lane, |window, _| window.restart(count));
         }
     }
 }

@@ -171,6 +171,16 @@ impl Window {
         here as u64 + self.frontier.as_ref().map_or(0, |frontier| frontier.beyond)
     }
 
+    /// Jobs that could be taken now.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a job was taken and not settled yet.
+    pub(super) fn is_claimed(&self, key: ReadyKey) -> bool {
+        self.claimed.contains(&key)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.claimed.is_empty() && self.frontier.is_none()
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Evidence, JobState, Transition};
+use lockgate_core::pools::RoutingId;
 use lockgate_core::time::Timestamp;
-use lockgate_core::verdict::BUILTIN_ALLOW;
 
 use super::data::{Data, Key, Row, Session};
 use crate::store::SnapshotKind;
@@ -66,12 +66,20 @@ impl Data {
             Evidence::Version => true,
             Evidence::Reached(at) => *at <= now,
             Evidence::Attached { session, epoch } => attached(session, *epoch),
-            Evidence::Allowed { session, epoch, policy } => {
-                let in_force = self.active(SnapshotKind::Policy).map_or(BUILTIN_ALLOW, |active| &*active.id);
-                attached(session, *epoch) && **policy == *in_force
+            Evidence::Allowed { session, epoch, policy, routing } => {
+                attached(session, *epoch) && **policy == *self.in_force(SnapshotKind::Policy) && self.routes(routing)
             }
+            Evidence::Routed(routing) => self.routes(routing),
             Evidence::Closed { session, epoch } => with_epoch(session, *epoch).is_some_and(closed),
         }
+    }
+
+    fn routes(&self, routing: &RoutingId) -> bool {
+        *routing.pools == *self.in_force(SnapshotKind::Pools) && *routing.states == *self.in_force(SnapshotKind::PoolStates)
+    }
+
+    fn in_force(&self, kind: SnapshotKind) -> &str {
+        self.active(kind).map_or_else(|| kind.builtin(), |active| &*active.id)
     }
 
     fn insert(&mut self, transition: Transition, now: Timestamp) -> Result<JobSeq, ChangeError> {

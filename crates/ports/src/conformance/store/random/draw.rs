@@ -7,6 +7,7 @@ use std::time::Duration;
 use lockgate_core::ids::SessionId;
 use lockgate_core::job::{Answer, Dispatch, Evidence, Input, Job, JobState, Outcome, Reason, Report};
 use lockgate_core::output::{OutputDecision, OutputStep};
+use lockgate_core::pools::RoutingId;
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{ApprovalTerms, Decision, Judgement, Verdict};
@@ -104,7 +105,13 @@ impl Scene {
     fn dispatch(&self, dice: &mut Dice) -> Input {
         let session = SessionId::from(dice.name("session", SESSIONS));
         let epoch = self.epoch(&session) + dice.roll(8) / 7;
-        Input::Dispatch(Dispatch { session, epoch, worker: "worker".into(), assignment: dice.roll(100) })
+        Input::Dispatch(Dispatch {
+            session,
+            epoch,
+            worker: "worker".into(),
+            assignment: dice.roll(100),
+            routing: RoutingId::default(),
+        })
     }
 }
 

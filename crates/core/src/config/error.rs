@@ -1,4 +1,4 @@
-//! What is wrong with a policy file, and where.
+//! What is wrong with a configuration file, and where.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ const ERRORS_MAX: usize = 100;
 
 /// One fault of a file, at the line a person has to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyError {
+pub struct ConfigError {
     pub file: Arc<str>,
     /// Counted from one.
     pub line: usize,
@@ -19,7 +19,7 @@ pub struct PolicyError {
     pub suggestion: Option<String>,
 }
 
-impl fmt::Display for PolicyError {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
         match &self.suggestion {
@@ -29,53 +29,56 @@ impl fmt::Display for PolicyError {
     }
 }
 
-impl std::error::Error for PolicyError {}
+impl std::error::Error for ConfigError {}
 
 /// A position in a file, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 /// Collects the errors of one file, so that they are all told at once.
-pub(super) struct Report {
+pub(crate) struct Report {
     file: Arc<str>,
-    errors: Vec<PolicyError>,
+    errors: Vec<ConfigError>,
 }
 
 impl Report {
-    pub(super) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str) -> Self {
         Self { file: file.into(), errors: Vec::new() }
     }
 
-    pub(super) fn refuse(&mut self, at: Place, message: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, at: Place, message: impl Into<String>) {
         self.push(at, message.into(), None);
     }
 
     /// Refuses `word` and names the known word it is nearest to.
-    pub(super) fn unknown<'a>(
+    pub(crate) fn unknown<'a>(
         &mut self,
         at: Place,
         message: impl Into<String>,
         word: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) {
-        self.push(at, message.into(), nearest(word, known));
+        // A file of thousands of wrong words and as many known ones is not worth comparing them all.
+        if self.errors.len() < ERRORS_MAX {
+            self.push(at, message.into(), nearest(word, known));
+        }
     }
 
     fn push(&mut self, at: Place, message: String, suggestion: Option<String>) {
         if self.errors.len() < ERRORS_MAX {
-            self.errors.push(PolicyError { file: self.file.clone(), line: at.line, column: at.column, message, suggestion });
+            self.errors.push(ConfigError { file: self.file.clone(), line: at.line, column: at.column, message, suggestion });
         }
     }
 
-    pub(super) fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }
 
     /// The errors in the order of the file.
-    pub(super) fn into_errors(mut self) -> Vec<PolicyError> {
+    pub(crate) fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| (error.line, error.column));
         self.errors
     }

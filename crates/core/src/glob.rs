@@ -6,7 +6,7 @@ use crate::ids::{NAME_BYTES_MAX, NameError, check_name};
 const STARS_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Glob {
+pub(crate) enum Glob {
     Exact(Box<str>),
     /// One star, at the end.
     Prefix(Box<str>),
@@ -16,7 +16,7 @@ pub(super) enum Glob {
 
 /// Why a pattern was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum GlobError {
+pub(crate) enum GlobError {
     #[error("must not contain {0:?}; topics have letters, digits and . _ - :, and * is the only wildcard")]
     Character(char),
     #[error("has two stars in a row; one is enough, it crosses dots")]
@@ -30,7 +30,7 @@ pub(super) enum GlobError {
 }
 
 impl Glob {
-    pub(super) fn parse(text: &str) -> Result<Self, GlobError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, GlobError> {
         if text.len() > NAME_BYTES_MAX {
             return Err(GlobError::TooLong);
         }
@@ -52,7 +52,12 @@ impl Glob {
         }
     }
 
-    pub(super) fn matches(&self, topic: &str) -> bool {
+    /// Matches any text.
+    pub(crate) fn everything() -> Self {
+        Self::Prefix("".into())
+    }
+
+    pub(crate) fn matches(&self, topic: &str) -> bool {
         match self {
             Self::Exact(name) => **name == *topic,
             Self::Prefix(prefix) => topic.starts_with(&**prefix),
@@ -61,7 +66,7 @@ impl Glob {
     }
 
     /// The text every match begins with.
-    pub(super) fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &str {
         match self {
             Self::Exact(text) | Self::Prefix(text) => text,
             Self::Pieces(pieces) => pieces.first().map_or("", |piece| piece),

@@ -10,18 +10,18 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use super::error::{Place, Report};
 
 /// Largest policy file. It is kept in every snapshot and sent to every replica.
-pub(super) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub(crate) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Deepest nesting of maps and lists. The language needs eight levels; payloads in test cases need some more.
 const DEPTH_MAX: usize = 32;
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Place,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// `plain` scalars may mean a number, a truth value or nothing; quoted ones are always text.
     Scalar {
         text: String,
@@ -32,19 +32,19 @@ pub(super) enum Value {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) at: Place,
-    pub(super) value: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) at: Place,
+    pub(crate) value: Node,
 }
 
 impl Node {
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// The value as JSON, with the scalars of YAML's core schema.
-    pub(super) fn to_json(&self) -> serde_json::Value {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             _ if self.is_null() => serde_json::Value::Null,
             Value::Scalar { text, plain: false } => text.as_str().into(),
@@ -56,7 +56,7 @@ impl Node {
 }
 
 /// A plain scalar as the value a YAML reader takes it for. What JSON cannot write (`0x10`, `.inf`) stays text.
-pub(super) fn plain_to_json(text: &str) -> serde_json::Value {
+pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
     match text {
         "true" | "True" | "TRUE" => return true.into(),
         "false" | "False" | "FALSE" => return false.into(),
@@ -77,7 +77,7 @@ pub(super) fn plain_to_json(text: &str) -> serde_json::Value {
 }
 
 /// The tree of the one document in `text`, or `None` with the reasons in `report`.
-pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
     let start = Place { line: 1, column: 1 };
     if text.len() > FILE_BYTES_MAX {
         report.refuse(start, format!("the file is larger than {} MiB; split it or shorten its lists", FILE_BYTES_MAX >> 20));
@@ -95,7 +95,8 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
             Err(error) => {
                 let mark = error.marker();
                 let at = Place { line: mark.line().max(1), column: mark.col() + 1 };
-                builder.report.refuse(at, format!("not valid YAML: {}", error.kind()));
+                let hint = if has_star(text, at.line) { "; put texts that begin with * in quotes" } else { "" };
+                builder.report.refuse(at, format!("not valid YAML: {}{hint}", error.kind()));
                 return None;
             }
         }
@@ -109,6 +110,11 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
         return None;
     }
     root
+}
+
+/// A pattern such as `*` without quotes is an alias for YAML, and most of them break its syntax.
+fn has_star(text: &str, line: usize) -> bool {
+    text.lines().nth(line - 1).is_some_and(|line| line.contains('*'))
 }
 
 fn place(span: &Span) -> Place {
@@ -145,7 +151,12 @@ impl Builder<'_> {
             Event::Scalar(_, _, 1.., _) | Event::SequenceStart(_, 1.., _) | Event::MappingStart(_, 1.., _) => {
                 self.fail(at, "anchors are not supported; write the value out");
             }
-            Event::Alias(_) | Event::UnresolvedAlias(_) => self.fail(at, "aliases are not supported; write the value out"),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                self.fail(
+                    at,
+                    "aliases are not supported; write the value out, or in quotes if it is a text that begins with *",
+                );
+            }
             Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, _, Some(_)) | Event::MappingStart(_, _, Some(_)) => {
                 self.fail(at, "tags are not supported; remove the word that begins with \"!\"");
             }

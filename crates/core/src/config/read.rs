@@ -1,23 +1,26 @@
 //! Typed values out of a YAML tree. A value that does not fit is reported where it stands and read as absent.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::error::{Place, Report};
-use super::keys::Section;
+use super::section::Section;
 use super::yaml::{Entry, Node, Value, plain_to_json};
+use crate::glob::Glob;
+use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
 
 /// A map whose keys are all known.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    pub(super) at: Place,
+pub(crate) struct Fields<'a> {
+    pub(crate) at: Place,
     section: &'static Section,
     entries: &'a [Entry],
 }
 
 impl<'a> Fields<'a> {
     /// Reports every key the section does not have.
-    pub(super) fn of(node: &'a Node, section: &'static Section, report: &mut Report) -> Option<Self> {
+    pub(crate) fn of(node: &'a Node, section: &'static Section, report: &mut Report) -> Option<Self> {
         let entries = entries(node, section.name, report)?;
         for entry in entries.iter().filter(|entry| !section.keys.contains(&entry.key.as_str())) {
             let message = format!("unknown key {:?} in {}", entry.key, section.name);
@@ -26,13 +29,13 @@ impl<'a> Fields<'a> {
         Some(Self { at: node.at, section, entries })
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
         debug_assert!(self.section.keys.contains(&key), "{key} is not in the list of {}", self.section.name);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The value, or a report that it is missing.
-    pub(super) fn need(&self, key: &str, report: &mut Report) -> Option<&'a Node> {
+    pub(crate) fn need(&self, key: &str, report: &mut Report) -> Option<&'a Node> {
         let found = self.get(key);
         if found.is_none() {
             report.refuse(self.at, format!("{} has no {key:?}; add it", self.section.name));
@@ -41,13 +44,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Where a key stands, for errors about its presence.
-    pub(super) fn place(&self, key: &str) -> Option<Place> {
+    pub(crate) fn place(&self, key: &str) -> Option<Place> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.at)
     }
 }
 
 /// The entries of a map with free keys.
-pub(super) fn entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+pub(crate) fn entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
     match &node.value {
         Value::Map(entries) => Some(entries),
         _ => refused(report, node.at, format!("{name} must be a map of keys and values")),
@@ -55,14 +58,14 @@ pub(super) fn entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Op
 }
 
 /// The entries of a map with free keys that has at least one.
-pub(super) fn some_entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+pub(crate) fn some_entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
     match entries(node, name, report)? {
         [] => refused(report, node.at, format!("{name} is empty; remove it or name at least one")),
         entries => Some(entries),
     }
 }
 
-pub(super) fn items<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Node]> {
+pub(crate) fn items<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Node]> {
     match &node.value {
         Value::List(items) if items.is_empty() => {
             refused(report, node.at, format!("{name} is empty; remove it or name at least one"))
@@ -74,7 +77,7 @@ pub(super) fn items<'a>(node: &'a Node, name: &str, report: &mut Report) -> Opti
 
 /// Text that is not empty. What YAML takes for a number, a truth value or nothing has to be quoted, so that every
 /// reader of the file sees the same.
-pub(super) fn text<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a str> {
+pub(crate) fn text<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a str> {
     match &node.value {
         Value::Scalar { text, plain: true } if node.is_null() || !plain_to_json(text).is_string() => {
             let hint = if text.is_empty() { String::new() } else { format!("; put it in quotes: {text:?}") };
@@ -89,7 +92,7 @@ pub(super) fn text<'a>(node: &'a Node, name: &str, report: &mut Report) -> Optio
 }
 
 /// A list of texts with their places.
-pub(super) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
+pub(crate) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
     let items = items(node, name, report)?;
     Some(
         items
@@ -99,7 +102,36 @@ pub(super) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Opti
     )
 }
 
-pub(super) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+/// Reports every text that the list has before.
+pub(crate) fn distinct(texts: &[(&str, Place)], name: &str, report: &mut Report) {
+    let mut seen = BTreeSet::new();
+    for (text, at) in texts.iter().filter(|(text, _)| !seen.insert(*text)) {
+        report.refuse(*at, format!("{text:?} stands twice in {name}; remove one"));
+    }
+}
+
+/// The text itself if it may be a name. `kind` says of what.
+pub(crate) fn name<'a>(text: &'a str, kind: &str, at: Place, report: &mut Report) -> Option<&'a str> {
+    match check_name(text) {
+        Ok(()) => Some(text),
+        Err(error) => refused(report, at, format!("{kind} {text:?} {error}")),
+    }
+}
+
+/// A topic pattern that stands in `list`.
+pub(crate) fn glob(text: &str, at: Place, list: &str, report: &mut Report) -> Option<Glob> {
+    match Glob::parse(text) {
+        Ok(glob) => Some(glob),
+        Err(error) => refused(report, at, format!("bad glob {text:?} in {list}: it {error}")),
+    }
+}
+
+/// A number of things, at least one.
+pub(crate) fn count(node: &Node, name: &str, max: u32, report: &mut Report) -> Option<u32> {
+    whole(node, name, 1..=u64::from(max), report).and_then(|number| u32::try_from(number).ok())
+}
+
+pub(crate) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
     let (low, high) = (*range.start(), *range.end());
     match plain(node).and_then(|text| text.parse::<u64>().ok()) {
         Some(number) if range.contains(&number) => Some(number),
@@ -107,14 +139,14 @@ pub(super) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report:
     }
 }
 
-pub(super) fn number(node: &Node, name: &str, report: &mut Report) -> Option<f64> {
+pub(crate) fn number(node: &Node, name: &str, report: &mut Report) -> Option<f64> {
     match plain(node).and_then(|text| plain_to_json(text).as_f64()) {
         Some(number) => Some(number),
         None => refused(report, node.at, format!("{name} must be a number")),
     }
 }
 
-pub(super) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool> {
+pub(crate) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool> {
     match plain(node).and_then(|text| plain_to_json(text).as_bool()) {
         Some(truth) => Some(truth),
         None => refused(report, node.at, format!("{name} must be true or false")),
@@ -122,7 +154,7 @@ pub(super) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool
 }
 
 /// A span of time in milliseconds, written `500ms`, `30s`, `5m`, `2h` or `7d`.
-pub(super) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+pub(crate) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
     match plain(node).and_then(parse_span) {
         Some(millis) if range.contains(&millis) => Some(millis),
         Some(_) => {
@@ -134,7 +166,7 @@ pub(super) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: 
 }
 
 /// One of a few words.
-pub(super) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], report: &mut Report) -> Option<T> {
+pub(crate) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], report: &mut Report) -> Option<T> {
     let word = text(node, name, report)?;
     if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
         return Some(*value);
@@ -168,7 +200,7 @@ fn parse_span(text: &str) -> Option<u64> {
 }
 
 /// The span in the largest unit that divides it.
-pub(super) fn write_span(millis: u64) -> String {
+pub(crate) fn write_span(millis: u64) -> String {
     let (unit, size) =
         UNITS.into_iter().rev().find(|(_, size)| millis >= *size && millis.is_multiple_of(*size)).unwrap_or(UNITS[0]);
     format!("{}{unit}", millis / size)

@@ -1,0 +1,14 @@
+//! Reading configuration files: YAML whose every value knows its line, and all errors of a file at once.
+
+mod error;
+mod hash;
+pub(crate) mod read;
+mod section;
+mod topics;
+pub(crate) mod yaml;
+
+pub use error::ConfigError;
+pub(crate) use error::{Place, Report};
+pub(crate) use hash::snapshot;
+pub(crate) use section::Section;
+pub(crate) use topics::TopicMap;

@@ -1,0 +1,116 @@
+//! What holds for which topics: patterns with a value each, of which one decides.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::error::Report;
+use super::read;
+use super::yaml::{Entry, Node};
+use crate::glob::Glob;
+
+/// Values by topic pattern. An exact name beats every glob, then the glob with the most literal text wins, then the one
+/// that was given first. Only the winner counts: values are never merged, so one line of a file answers for a topic.
+#[derive(Clone, Debug)]
+pub(crate) struct TopicMap<T> {
+    exact: BTreeMap<Box<str>, T>,
+    /// In the order in which they are tried.
+    globs: Vec<Pattern<T>>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern<T> {
+    text: Box<str>,
+    glob: Glob,
+    value: T,
+}
+
+impl<T> TopicMap<T> {
+    /// A map of patterns, at least one; `value` reads what stands behind each.
+    pub(crate) fn read<'a>(
+        node: &'a Node,
+        name: &str,
+        report: &mut Report,
+        mut value: impl FnMut(&'a Entry, &mut Report) -> Option<T>,
+    ) -> Option<Self> {
+        let entries = read::some_entries(node, name, report)?;
+        let mut read = |entry: &'a Entry| {
+            let glob = read::glob(&entry.key, entry.at, name, report);
+            let value = value(entry, report);
+            Some((glob?, value?))
+        };
+        Some(entries.iter().filter_map(&mut read).collect())
+    }
+
+    pub(crate) fn get(&self, topic: &str) -> Option<&T> {
+        let by_glob = || self.globs.iter().find(|pattern| pattern.glob.matches(topic)).map(|pattern| &pattern.value);
+        self.exact.get(topic).or_else(by_glob)
+    }
+
+    /// Every pattern as it was written: exact names in their order, then globs as they are tried.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        let exact = self.exact.iter().map(|(name, value)| (&**name, value));
+        exact.chain(self.globs.iter().map(|pattern| (&*pattern.text, &pattern.value)))
+    }
+}
+
+impl<T> Default for TopicMap<T> {
+    /// Knows no topic.
+    fn default() -> Self {
+        Self { exact: BTreeMap::new(), globs: Vec::new() }
+    }
+}
+
+impl<T> FromIterator<(Glob, T)> for TopicMap<T> {
+    fn from_iter<I: IntoIterator<Item = (Glob, T)>>(patterns: I) -> Self {
+        let mut map = Self::default();
+        for (glob, value) in patterns {
+            match glob {
+                Glob::Exact(name) => drop(map.exact.insert(name, value)),
+                glob => map.globs.push(Pattern { text: text(&glob).into(), glob, value }),
+            }
+        }
+        // Stable: among equals the order of the file stays.
+        map.globs.sort_by_key(|pattern| Reverse(pattern.text.bytes().filter(|byte| *byte != b'*').count()));
+        map
+    }
+}
+
+fn text(glob: &Glob) -> String {
+    match glob {
+        Glob::Exact(text) => text.to_string(),
+        Glob::Prefix(prefix) => format!("{prefix}*"),
+        Glob::Pieces(pieces) => pieces.join("*"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn winner(patterns: &[&'static str], topic: &str) -> Option<&'static str> {
+        let map: TopicMap<&str> = patterns.iter().map(|text| (Glob::parse(text).unwrap(), *text)).collect();
+        map.get(topic).copied()
+    }
+
+    #[test]
+    fn an_exact_name_then_the_most_literal_text_then_the_first_line_decides() {
+        for (patterns, topic, expected) in [
+            (["*", "job.repo.*", "job.*"], "job.repo.scan", Some("job.repo.*")),
+            (["job.repo.sca*", "job.r", "job.repo.scan"], "job.repo.scan", Some("job.repo.scan")),
+            (["job.*", "*.scan.fast", "*"], "job.scan.fast", Some("*.scan.fast")),
+            (["a*c", "ab*", "*bc"], "abc", Some("a*c")),
+            (["ab*", "a*c", "*bc"], "abc", Some("ab*")),
+            (["a.*", "a.b.*", "*.z"], "x", None),
+        ] {
+            assert_eq!(winner(&patterns, topic), expected, "{patterns:?} {topic}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_listed_as_they_were_written() {
+        let written = ["job.b", "*", "a*c*", "*.x", "job.*", "job.a"];
+        let map: TopicMap<()> = written.iter().map(|text| (Glob::parse(text).unwrap(), ())).collect();
+        let listed: Vec<&str> = map.iter().map(|(pattern, ())| pattern).collect();
+        assert_eq!(listed, ["job.a", "job.b", "job.*", "a*c*", "*.x", "*"]);
+    }
+}

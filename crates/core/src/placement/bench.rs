@@ -1,0 +1,154 @@
+//! Workers that fit one need in one pool, the least loaded first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::crew::OfferId;
+use super::rank::Rank;
+use crate::ids::PoolName;
+use crate::lane::Shape;
+use crate::pools::Pool;
+use crate::worker::WorkerProfile;
+
+/// Identifies a bench. Not used again.
+pub(super) type BenchId = u64;
+
+/// All of a shape that lasting checks look at. Shapes with equal needs are equal to every worker of the pool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Need {
+    pub(super) pool: PoolName,
+    pub(super) offers: BTreeSet<OfferId>,
+    /// Without what every worker of the pool has.
+    requires: BTreeSet<Arc<str>>,
+    placement: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Bench<K> {
+    need: Need,
+    /// Those that can take a job now.
+    pub(super) ready: BTreeSet<Rank<K>>,
+    /// Everyone that fits, ready or not.
+    pub(super) fit: usize,
+    /// Remembered shapes that use it. It goes with the last one.
+    users: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Benches<K> {
+    by_id: BTreeMap<BenchId, Bench<K>>,
+    by_need: BTreeMap<Need, BenchId>,
+    made: BenchId,
+    /// Places on all benches together.
+    seats: usize,
+}
+
+impl<K> Default for Benches<K> {
+    fn default() -> Self {
+        Self { by_id: BTreeMap::new(), by_need: BTreeMap::new(), made: 0, seats: 0 }
+    }
+}
+
+impl Need {
+    pub(super) fn of(shape: &Shape, pool: &Pool, offers: BTreeSet<OfferId>) -> Self {
+        Self {
+            pool: pool.name.clone(),
+            offers,
+            requires: shape.requires.difference(&pool.capabilities).cloned().collect(),
+            placement: shape.placement.clone(),
+        }
+    }
+
+    /// Whether a worker with one of the offers fits.
+    pub(super) fn is_met(&self, profile: &WorkerProfile, pool: Option<&Pool>) -> bool {
+        profile.lacks_of(&self.requires, &self.placement, pool).next().is_none()
+    }
+}
+
+impl<K: Ord + Clone> Benches<K> {
+    pub(super) fn get(&self, id: BenchId) -> Option<&Bench<K>> {
+        self.by_id.get(&id)
+    }
+
+    pub(super) fn seats(&self) -> usize {
+        self.seats
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The bench for a need, if there is one, with one user more.
+    pub(super) fn share(&mut self, need: &Need) -> Option<BenchId> {
+        let id = *self.by_need.get(need)?;
+        self.by_id.get_mut(&id)?.users += 1;
+        Some(id)
+    }
+
+    /// The id that the next bench gets.
+    pub(super) fn next_id(&self) -> BenchId {
+        self.made
+    }
+
+    /// A new bench with one user.
+    pub(super) fn open(&mut self, need: Need, ready: BTreeSet<Rank<K>>, fit: usize) -> BenchId {
+        let id = self.made;
+        self.made += 1;
+        self.seats += fit;
+        self.by_need.insert(need.clone(), id);
+        self.by_id.insert(id, Bench { need, ready, fit, users: 1 });
+        id
+    }
+
+    /// A remembered shape no longer uses the bench.
+    pub(super) fn release(&mut self, id: BenchId) {
+        let Some(bench) = self.by_id.get_mut(&id) else { return };
+        bench.users -= 1;
+        if bench.users == 0 {
+            self.seats -= bench.fit;
+            self.by_need.remove(&bench.need);
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// Seats a new worker on every bench it fits.
+    pub(super) fn seat(
+        &mut self,
+        profile: &WorkerProfile,
+        pool: Option<&Pool>,
+        offer: OfferId,
+        rank: Option<&Rank<K>>,
+    ) -> Vec<BenchId> {
+        let mut seated = Vec::new();
+        for (id, bench) in &mut self.by_id {
+            let need = &bench.need;
+            if need.pool == profile.pool && need.offers.contains(&offer) && need.is_met(profile, pool) {
+                bench.fit += 1;
+                self.seats += 1;
+                bench.ready.extend(rank.cloned());
+                seated.push(*id);
+            }
+        }
+        seated
+    }
+
+    pub(super) fn leave(&mut self, id: BenchId, rank: Option<&Rank<K>>) {
+        if self.move_on(id, rank, None)
+            && let Some(bench) = self.by_id.get_mut(&id)
+        {
+            bench.fit -= 1;
+            self.seats -= 1;
+        }
+    }
+
+    /// A worker of the bench stands elsewhere now. Says whether the bench is still there.
+    pub(super) fn move_on(&mut self, id: BenchId, before: Option<&Rank<K>>, after: Option<&Rank<K>>) -> bool {
+        let Some(bench) = self.by_id.get_mut(&id) else { return false };
+        if let Some(before) = before {
+            bench.ready.remove(before);
+        }
+        bench.ready.extend(after.cloned());
+        true
+    }
+}

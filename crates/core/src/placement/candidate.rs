@@ -1,0 +1,99 @@
+//! One worker as placement sees it: what it is, what it holds, how it fares.
+
+use std::sync::Arc;
+
+use crate::pools::Overload;
+use crate::worker::{Load, WorkerProfile};
+
+/// Scores count hundredths, so that a percent of load is one and no fraction is lost.
+pub(super) const SCORE_OF_A_JOB: u64 = 100;
+
+/// What is known of one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub profile: Arc<WorkerProfile>,
+    /// Jobs it runs at once.
+    pub capacity: u32,
+    /// Jobs it may hold besides, waiting. Given only when nobody has a free slot.
+    pub spare: u32,
+    /// Jobs it holds, those on their way to it included: a burst between two beats must not pile up on one worker.
+    pub active: u32,
+    /// From its latest beat.
+    pub load: Load,
+    pub away: Option<Away>,
+}
+
+/// Why a worker gets nothing, whatever it could take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Away {
+    /// Its stream is down, and it may come back.
+    #[error("detached")]
+    Detached,
+    /// It finishes what it holds and leaves.
+    #[error("draining")]
+    Draining,
+}
+
+/// What a worker is overloaded by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Measure {
+    #[error("active")]
+    Active,
+    #[error("cpu")]
+    Cpu,
+    #[error("gpu")]
+    Gpu,
+}
+
+/// Why a worker takes nothing now. It passes, sooner for the smaller ones. The texts are reason codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Unready {
+    #[error("busy")]
+    Busy,
+    #[error("overloaded:{0}")]
+    Overloaded(Measure),
+    #[error(transparent)]
+    Away(Away),
+}
+
+impl Candidate {
+    /// The load in hundredths of a job: jobs held, and cpu and gpu as one job each when they are fully used.
+    pub fn score(&self) -> u64 {
+        let percent = |measured: Option<u32>| u64::from(measured.unwrap_or(0));
+        u64::from(self.active) * SCORE_OF_A_JOB + percent(self.load.cpu) + percent(self.load.gpu)
+    }
+
+    /// Whether it takes a job now. The first check that fails names the reason.
+    pub fn check(&self, overload: &Overload) -> Result<(), Unready> {
+        if let Some(away) = self.away {
+            return Err(Unready::Away(away));
+        }
+        if overload.active_percent.is_some_and(|percent| self.active >= share(self.capacity, percent)) {
+            return Err(Unready::Overloaded(Measure::Active));
+        }
+        for (measured, percent, measure) in
+            [(self.load.cpu, overload.cpu_percent, Measure::Cpu), (self.load.gpu, overload.gpu_percent, Measure::Gpu)]
+        {
+            if measured.zip(percent).is_some_and(|(measured, percent)| measured >= percent) {
+                return Err(Unready::Overloaded(measure));
+            }
+        }
+        if self.active >= self.places() { Err(Unready::Busy) } else { Ok(()) }
+    }
+
+    /// Jobs it may hold before it counts as overloaded by them, or busy.
+    pub(super) fn limit(&self, overload: &Overload) -> u32 {
+        let places = self.places();
+        overload.active_percent.map_or(places, |percent| share(self.capacity, percent).min(places))
+    }
+
+    /// Jobs it may hold.
+    pub fn places(&self) -> u32 {
+        self.capacity.saturating_add(self.spare)
+    }
+}
+
+/// The least number of jobs that is `percent` of the capacity or more.
+fn share(capacity: u32, percent: u32) -> u32 {
+    u32::try_from((u64::from(capacity) * u64::from(percent)).div_ceil(100)).unwrap_or(u32::MAX)
+}

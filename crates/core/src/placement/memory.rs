@@ -1,0 +1,132 @@
+//! What was found out about the shapes that were asked for lately.
+
+use std::sync::Arc;
+
+use super::Roster;
+use super::bench::{BenchId, Need};
+use super::gate::{Gate, gates};
+use crate::ids::PoolName;
+use crate::lane::Shape;
+use crate::pools::{Closed, DispatchMode, Pool, Unrouted};
+use crate::worker::serves;
+
+/// How much is remembered. Beyond it the shapes asked for least recently are forgotten, and cost a new look when they
+/// come back. Lower: more of those looks. Higher: more memory, and more benches to keep in order at every change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) shapes: usize,
+    /// Places of workers on benches; about 100 bytes each.
+    pub(super) seats: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { shapes: 4_096, seats: 1 << 21 }
+    }
+}
+
+/// Where a shape can go.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    asked: u64,
+    pub(super) way: Result<Way, Unrouted>,
+}
+
+#[derive(Debug)]
+pub(super) struct Way {
+    /// The open pools, first choice first.
+    pub(super) stops: Vec<Stop>,
+    /// A paused pool ends the way: the shape's jobs may wait for it.
+    pub(super) paused: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) pool: PoolName,
+    pub(super) dispatch: DispatchMode,
+    pub(super) bench: BenchId,
+}
+
+impl<K: Ord + Clone> Roster<K> {
+    /// Reads what is known about a shape, after a look if nothing is.
+    pub(super) fn ask<R>(&mut self, shape: &Arc<Shape>, read: impl FnOnce(&Outlook) -> R) -> R {
+        self.asked += 1;
+        if let Some(outlook) = self.shapes.get_mut(shape) {
+            outlook.asked = self.asked;
+            return read(outlook);
+        }
+        let outlook = Outlook { asked: self.asked, way: self.look(shape) };
+        let answer = read(&outlook);
+        self.shapes.insert(shape.clone(), outlook);
+        self.forget_excess();
+        answer
+    }
+
+    fn look(&mut self, shape: &Shape) -> Result<Way, Unrouted> {
+        let routing = self.routing.clone();
+        let route = routing.pools.route(shape)?;
+        let mut way = Way { stops: Vec::new(), paused: false };
+        for (pool, gate) in gates(&routing, &route) {
+            way.paused |= gate == Gate::Closed(Closed::Paused);
+            if gate == Gate::Open {
+                let bench = self.bench(shape, pool);
+                way.stops.push(Stop { pool: pool.name.clone(), dispatch: pool.dispatch, bench });
+            }
+        }
+        Ok(way)
+    }
+
+    /// The bench of the shape in a pool. A new one is filled from those who serve the topic; no others are looked at.
+    fn bench(&mut self, shape: &Shape, pool: &Pool) -> BenchId {
+        let crew = self.crews.get(&pool.name);
+        let offers = crew.map(|crew| crew.offers_of(&shape.topic)).unwrap_or_default();
+        let need = Need::of(shape, pool, offers);
+        if let Some(bench) = self.benches.share(&need) {
+            return bench;
+        }
+        let (id, mut ready, mut fit) = (self.benches.next_id(), Vec::new(), 0);
+        for slot in crew.into_iter().flat_map(|crew| crew.members_of(&need.offers)) {
+            let Some(worker) = self.workers.get_mut(slot) else { continue };
+            if need.is_met(&worker.candidate.profile, Some(pool)) {
+                worker.benches.push(id);
+                ready.extend(worker.rank.clone());
+                fit += 1;
+            }
+        }
+        self.benches.open(need, ready.into_iter().collect(), fit)
+    }
+
+    /// Forgets the shapes that workers with these topics would serve in the pool: a list of topics that nobody had before
+    /// sets topics apart that shared a bench.
+    pub(super) fn forget_served(&mut self, pool: &PoolName, topics: &[Arc<str>]) {
+        let benches = &mut self.benches;
+        self.shapes.retain(|shape, outlook| {
+            let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
+            let concerned = stops.iter().any(|stop| stop.pool == *pool) && serves(topics, &shape.topic);
+            if concerned {
+                stops.iter().for_each(|stop| benches.release(stop.bench));
+            }
+            !concerned
+        });
+    }
+
+    /// Forgets a quarter at once, so that the search for the oldest is shared by many new shapes. The shape asked for last
+    /// stays: somebody is about to use the answer.
+    pub(super) fn forget_excess(&mut self) {
+        let Bounds { shapes, seats } = self.bounds;
+        if self.shapes.len() <= shapes && self.benches.seats() <= seats {
+            return;
+        }
+        let mut oldest: Vec<_> = self.shapes.iter().map(|(shape, outlook)| (outlook.asked, shape.clone())).collect();
+        oldest.sort_unstable_by_key(|(asked, _)| *asked);
+        oldest.pop();
+        for (_, shape) in oldest {
+            if self.shapes.len() <= shapes / 4 * 3 && self.benches.seats() <= seats / 4 * 3 {
+                break;
+            }
+            if let Some(Outlook { way: Ok(way), .. }) = self.shapes.remove(&shape) {
+                way.stops.iter().for_each(|stop| self.benches.release(stop.bench));
+            }
+        }
+    }
+}

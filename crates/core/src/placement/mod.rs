@@ -1,0 +1,196 @@
+//! Who takes the next jobs of a shape, and if nobody, why.
+//!
+//! A decision must not walk the workers that cannot take the job, nor all those that can. So workers that fit are kept in
+//! order of their load, on a *bench* for each distinct need that was asked for lately, and a change of one worker moves it
+//! on the benches it sits on and nowhere else. Shapes share a bench whenever no worker could tell them apart: topics that
+//! the same workers serve, with the same requirements. So a hundred topics of one fleet cost as much as one.
+//!
+//! [`Roster::explain`] uses none of this. It walks the whole tree for a person who asks, and so checks the fast way too.
+
+mod advice;
+mod bench;
+mod candidate;
+mod crew;
+mod explain;
+mod gate;
+mod memory;
+mod plan;
+mod rank;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use candidate::{Away, Candidate, Measure, Unready};
+pub use explain::{Obstacle, Placement, PoolLook, Refusal, WORKERS_SHOWN_MAX, WorkerLook};
+
+use crate::ids::{PoolName, WorkerId};
+use crate::lane::Shape;
+use crate::pools::{Overload, Routing};
+use bench::{BenchId, Benches};
+use crew::{Crew, OfferId};
+use memory::{Bounds, Outlook};
+use rank::Rank;
+use slots::{Slot, Slots};
+
+/// The workers an engine knows, each under its session `K`.
+#[derive(Debug)]
+pub struct Roster<K> {
+    routing: Arc<Routing>,
+    workers: Slots<Worker<K>>,
+    by_key: BTreeMap<K, Slot>,
+    /// A worker's name is not unique: an old session may linger beside the new one.
+    by_name: BTreeMap<WorkerId, BTreeSet<Slot>>,
+    crews: BTreeMap<PoolName, Crew>,
+    /// Lists of topics seen so far, in all crews that ever were.
+    offers: OfferId,
+    benches: Benches<K>,
+    shapes: BTreeMap<Arc<Shape>, Outlook>,
+    bounds: Bounds,
+    /// Counts jobs given to workers: the time by which "least recently" is judged.
+    given: u64,
+    /// Counts questions: the time by which shapes are forgotten.
+    asked: u64,
+}
+
+#[derive(Debug)]
+struct Worker<K> {
+    key: K,
+    candidate: Candidate,
+    /// Of its pool.
+    overload: Overload,
+    /// When it was last given a job; 0 for never.
+    given: u64,
+    /// How it stands on its benches; none while it can take nothing.
+    rank: Option<Rank<K>>,
+    /// Where it sits. May name benches that are gone; they are struck out at the next change.
+    benches: Vec<BenchId>,
+}
+
+impl<K: Ord + Clone> Roster<K> {
+    pub fn new(routing: Arc<Routing>) -> Self {
+        Self {
+            routing,
+            workers: Slots::default(),
+            by_key: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            crews: BTreeMap::new(),
+            offers: 0,
+            benches: Benches::default(),
+            shapes: BTreeMap::new(),
+            bounds: Bounds::default(),
+            given: 0,
+            asked: 0,
+        }
+    }
+
+    /// What choices are made under.
+    pub fn routing(&self) -> &Arc<Routing> {
+        &self.routing
+    }
+
+    /// From now on this configuration holds. The workers stay; what followed from the old one is found anew when asked for.
+    pub fn adopt(&mut self, routing: Arc<Routing>) {
+        self.routing = routing;
+        self.shapes.clear();
+        self.benches = Benches::default();
+        for (slot, worker) in self.workers.iter_mut() {
+            worker.benches.clear();
+            worker.overload = overload(&self.routing, &worker.candidate.profile.pool);
+            worker.rank = worker.ranked(slot);
+        }
+    }
+
+    /// A worker came. One that is already known under the key is replaced.
+    pub fn insert(&mut self, key: K, candidate: Candidate) {
+        self.remove(&key);
+        let profile = candidate.profile.clone();
+        let overload = overload(&self.routing, &profile.pool);
+        let worker = Worker { key: key.clone(), candidate, overload, given: 0, rank: None, benches: Vec::new() };
+        let slot = self.workers.insert(worker);
+        self.by_key.insert(key, slot);
+        self.by_name.entry(profile.worker.clone()).or_default().insert(slot);
+        let joined = self.crews.entry(profile.pool.clone()).or_default().join(&profile.topics, slot, self.offers);
+        if joined.is_new {
+            self.offers += 1;
+            self.forget_served(&profile.pool, &profile.topics);
+        }
+        if let Some(worker) = self.workers.get_mut(slot) {
+            worker.rank = worker.ranked(slot);
+            let pool = self.routing.pools.pool(&profile.pool);
+            worker.benches = self.benches.seat(&profile, pool, joined.offer, worker.rank.as_ref());
+        }
+        self.forget_excess();
+    }
+
+    /// A worker is gone.
+    pub fn remove(&mut self, key: &K) {
+        let Some(slot) = self.by_key.remove(key) else { return };
+        let Some(worker) = self.workers.remove(slot) else { return };
+        for bench in &worker.benches {
+            self.benches.leave(*bench, worker.rank.as_ref());
+        }
+        let profile = &worker.candidate.profile;
+        if let Some(crew) = self.crews.get_mut(&profile.pool) {
+            crew.leave(&profile.topics, slot);
+            if crew.is_empty() {
+                self.crews.remove(&profile.pool);
+            }
+        }
+        if let Some(slots) = self.by_name.get_mut(&profile.worker) {
+            slots.remove(&slot);
+            if slots.is_empty() {
+                self.by_name.remove(&profile.worker);
+            }
+        }
+    }
+
+    /// What is known of a worker changed: what it holds, its load, whether it is there. A worker with another profile is
+    /// another worker, and takes its place from the start.
+    pub fn change(&mut self, key: &K, change: impl FnOnce(&mut Candidate)) {
+        let Some(slot) = self.by_key.get(key).copied() else { return };
+        let Some(worker) = self.workers.get_mut(slot) else { return };
+        let (profile, active) = (worker.candidate.profile.clone(), worker.candidate.active);
+        change(&mut worker.candidate);
+        if !Arc::ptr_eq(&profile, &worker.candidate.profile) {
+            let candidate = worker.candidate.clone();
+            worker.candidate.profile = profile;
+            return self.insert(key.clone(), candidate);
+        }
+        if worker.candidate.active > active {
+            self.given += 1;
+            worker.given = self.given;
+        }
+        let rank = worker.ranked(slot);
+        if rank != worker.rank {
+            let before = std::mem::replace(&mut worker.rank, rank);
+            let (benches, after) = (&mut self.benches, &worker.rank);
+            worker.benches.retain(|bench| benches.move_on(*bench, before.as_ref(), after.as_ref()));
+        }
+    }
+
+    pub fn get(&self, key: &K) -> Option<&Candidate> {
+        Some(&self.workers.get(*self.by_key.get(key)?)?.candidate)
+    }
+}
+
+impl<K: Ord + Clone> Worker<K> {
+    fn ranked(&self, slot: Slot) -> Option<Rank<K>> {
+        self.candidate.check(&self.overload).ok()?;
+        Some(Rank {
+            score: self.candidate.score(),
+            active: self.candidate.active,
+            capacity: self.candidate.capacity,
+            limit: self.candidate.limit(&self.overload),
+            given: self.given,
+            key: self.key.clone(),
+            slot,
+        })
+    }
+}
+
+fn overload(routing: &Routing, pool: &PoolName) -> Overload {
+    routing.pools.pool(pool).map(|pool| pool.overload).unwrap_or_default()
+}

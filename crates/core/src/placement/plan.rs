@@ -1,0 +1,96 @@
+//! Choosing workers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::Roster;
+use super::bench::{Bench, BenchId};
+use super::explain::Refusal;
+use super::rank::Rank;
+use crate::ids::{PoolName, WorkerId};
+use crate::lane::Shape;
+use crate::pools::DispatchMode;
+
+impl<K: Ord + Clone> Roster<K> {
+    /// At most `want` places for jobs of the shape in one pool of its route, the least loaded worker first, each place
+    /// counted as taken while the next is chosen. The worker that the shape prefers goes before all, in whichever pool of
+    /// the route it is. Nothing is taken: that is said with [`Roster::change`].
+    pub fn plan(&mut self, shape: &Arc<Shape>, serving: &PoolName, want: usize) -> Vec<(K, u32)> {
+        let preferred = shape.preferred_worker.as_ref();
+        let (serving, others) = self.ask(shape, |outlook| {
+            let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
+            let serving = stops.iter().find(|stop| stop.pool == *serving).map(|stop| stop.bench);
+            let others: Vec<BenchId> = preferred.iter().flat_map(|_| stops).map(|stop| stop.bench).collect();
+            (serving, others)
+        });
+        let Some(bench) = serving.and_then(|id| self.benches.get(id)) else { return Vec::new() };
+        let mut places = preferred.map_or_else(Vec::new, |name| self.preferred(name, &others, want));
+        let want = want - places.iter().map(|(_, jobs)| *jobs as usize).sum::<usize>();
+        spread(bench, want, self.given, &mut places);
+        places
+    }
+
+    /// What cannot be waited for: no pool may take the shape, or all that may are `direct` and nobody there fits.
+    pub fn is_hopeless(&mut self, shape: &Arc<Shape>) -> Option<Refusal> {
+        let direct = self.ask(shape, |outlook| {
+            let way = outlook.way.as_ref().map_err(|unrouted| Refusal::Unrouted(unrouted.clone()))?;
+            let direct = !way.paused && way.stops.iter().all(|stop| stop.dispatch == DispatchMode::Direct);
+            Ok(if direct { way.stops.iter().map(|stop| stop.bench).collect() } else { Vec::new() })
+        });
+        match direct {
+            Err(refusal) => Some(refusal),
+            Ok(benches) => {
+                let nobody = |id: &BenchId| self.benches.get(*id).is_some_and(|bench| bench.fit == 0);
+                (!benches.is_empty() && benches.iter().all(nobody)).then_some(Refusal::NoWorkers)
+            }
+        }
+    }
+
+    /// Places on the sessions of one worker that sit on one of the benches.
+    fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize) -> Vec<(K, u32)> {
+        let sessions = self.by_name.get(name).into_iter().flatten().filter_map(|slot| self.workers.get(*slot));
+        let fit = sessions.filter(|worker| worker.benches.iter().any(|bench| benches.contains(bench)));
+        let mut ranks: Vec<&Rank<K>> = fit.filter_map(|worker| worker.rank.as_ref()).collect();
+        ranks.sort_unstable();
+        let mut left = u32::try_from(want).unwrap_or(u32::MAX);
+        let mut places = Vec::new();
+        for rank in ranks {
+            let jobs = rank.room().min(left);
+            left -= jobs;
+            if jobs > 0 {
+                places.push((rank.key.clone(), jobs));
+            }
+        }
+        places
+    }
+}
+
+/// Adds places by rank. The workers in `places` already have no room left.
+fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, given: u64, places: &mut Vec<(K, u32)>) {
+    let full = places.len();
+    let mut ready = bench.ready.iter().peekable();
+    let mut again: BinaryHeap<Reverse<(Rank<K>, usize)>> = BinaryHeap::new();
+    let mut now = given;
+    for left in (0..want).rev() {
+        while ready.next_if(|rank| places[..full].iter().any(|(key, _)| *key == rank.key)).is_some() {}
+        let fresh = match (ready.peek(), again.peek()) {
+            (Some(fresh), Some(Reverse((used, _)))) => *fresh < used,
+            (fresh, _) => fresh.is_some(),
+        };
+        let chosen = if fresh {
+            ready.next().map(|rank| {
+                places.push((rank.key.clone(), 0));
+                (rank.clone(), places.len() - 1)
+            })
+        } else {
+            again.pop().map(|Reverse(used)| used)
+        };
+        let Some((rank, at)) = chosen else { break };
+        places[at].1 += 1;
+        now += 1;
+        if left > 0 {
+            again.extend(rank.after_one(now).map(|rank| Reverse((rank, at))));
+        }
+    }
+}

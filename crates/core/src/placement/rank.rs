@@ -1,0 +1,62 @@
+//! The order in which ready workers are chosen.
+
+use std::cmp::Ordering;
+
+use super::slots::Slot;
+
+/// Where a ready worker stands among others. The smallest is chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rank<K> {
+    pub(super) score: u64,
+    pub(super) active: u32,
+    pub(super) capacity: u32,
+    /// Jobs it may hold before it counts as full or overloaded; always more than `active`.
+    pub(super) limit: u32,
+    pub(super) given: u64,
+    pub(super) key: K,
+    pub(super) slot: Slot,
+}
+
+impl<K: Clone> Rank<K> {
+    /// How the worker stands once it holds one job more, if it may then hold another.
+    pub(super) fn after_one(&self, given: u64) -> Option<Self> {
+        let active = self.active + 1;
+        let score = self.score + super::candidate::SCORE_OF_A_JOB;
+        (active < self.limit).then(|| Self { score, active, given, ..self.clone() })
+    }
+}
+
+impl<K> Rank<K> {
+    pub(super) fn room(&self) -> u32 {
+        self.limit - self.active
+    }
+
+    /// `active / capacity` of both, compared without a division.
+    fn cmp_share(&self, other: &Self) -> Ordering {
+        let ours = u64::from(self.active) * u64::from(other.capacity);
+        ours.cmp(&(u64::from(other.active) * u64::from(self.capacity)))
+    }
+}
+
+impl<K: Ord> Ord for Rank<K> {
+    /// The key decides last between workers. What follows it only tells two ranks of one worker apart, as `Eq` does.
+    fn cmp(&self, other: &Self) -> Ordering {
+        // A place beyond the slots is a place to wait in.
+        let waits = |rank: &Self| rank.active >= rank.capacity;
+        (waits(self).cmp(&waits(other)))
+            .then_with(|| self.score.cmp(&other.score))
+            .then_with(|| self.cmp_share(other))
+            .then_with(|| self.given.cmp(&other.given))
+            .then_with(|| self.key.cmp(&other.key))
+            .then_with(|| {
+                let rest = |rank: &Self| (rank.active, rank.capacity, rank.limit, rank.slot);
+                rest(self).cmp(&rest(other))
+            })
+    }
+}
+
+impl<K: Ord> PartialOrd for Rank<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

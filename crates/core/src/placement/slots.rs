@@ -1,0 +1,49 @@
+//! Values under small numbers, so that one step leads to a worker where a search by session would take a dozen.
+
+/// Where a value is kept. Used again once the value is gone.
+pub(super) type Slot = usize;
+
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    values: Vec<Option<T>>,
+    free: Vec<Slot>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    pub(super) fn insert(&mut self, value: T) -> Slot {
+        match self.free.pop() {
+            Some(slot) => {
+                self.values[slot] = Some(value);
+                slot
+            }
+            None => {
+                self.values.push(Some(value));
+                self.values.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<T> {
+        let value = self.values.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        Some(value)
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+        self.values.get(slot)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.values.get_mut(slot)?.as_mut()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut T)> {
+        self.values.iter_mut().enumerate().filter_map(|(slot, value)| Some((slot, value.as_mut()?)))
+    }
+}

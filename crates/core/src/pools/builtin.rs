@@ -1,0 +1,51 @@
+//! What holds when nothing is configured: one pool that takes every topic.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DEFAULT_POOL, DispatchMode, Fairness, Overload, Pool, Pools, PriorityShares};
+use crate::glob::Glob;
+use crate::ids::PoolName;
+use crate::lane::Priority;
+
+/// The snapshot of [`Pools::default`].
+pub const BUILTIN_DEFAULT: &str = "builtin:default";
+
+impl Default for Pools {
+    fn default() -> Self {
+        let pool = PoolName::from(DEFAULT_POOL);
+        Self {
+            snapshot: BUILTIN_DEFAULT.into(),
+            pools: BTreeMap::from([(pool.clone(), Pool::named(pool.clone()))]),
+            topics: [(Glob::everything(), [pool].into())].into_iter().collect(),
+            limits: Vec::new(),
+            fairness: Fairness::default(),
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn named(name: PoolName) -> Self {
+        Self {
+            name,
+            description: None,
+            dispatch: DispatchMode::Queue,
+            capabilities: BTreeSet::new(),
+            labels: BTreeMap::new(),
+            max_concurrent: None,
+            tenant_max_concurrent: None,
+            tenants: BTreeMap::new(),
+            overload: Overload::default(),
+        }
+    }
+}
+
+impl Overload {
+    /// What the requirement documents set for pools in which the scheduler picks the worker.
+    pub const DIRECT: Self = Self { active_percent: Some(90), cpu_percent: Some(90), gpu_percent: Some(90) };
+}
+
+impl Default for Fairness {
+    fn default() -> Self {
+        Self { priorities: PriorityShares::Weights(Priority::ALL.map(Priority::weight)), tenants: BTreeMap::new() }
+    }
+}

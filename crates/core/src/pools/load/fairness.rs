@@ -1,0 +1,42 @@
+//! How the file shares out turns.
+
+use super::super::{Fairness, PriorityShares, WEIGHT_MAX, keys};
+use super::by_tenant;
+use crate::config::Report;
+use crate::config::read::{self, Fields};
+use crate::config::yaml::{Node, Value};
+use crate::lane::Priority;
+
+const STRICT: &str = "strict";
+
+pub(super) fn read(node: &Node, report: &mut Report) -> Option<Fairness> {
+    read::some_entries(node, "fairness", report)?;
+    let fields = Fields::of(node, &keys::FAIRNESS, report)?;
+    let priorities = fields.get("priorities").and_then(|node| priorities(node, report));
+    let tenants = fields.get("tenants").map(|node| by_tenant(node, "tenants", WEIGHT_MAX, report));
+    let default = Fairness::default();
+    Some(Fairness { priorities: priorities.unwrap_or(default.priorities), tenants: tenants.unwrap_or_default() })
+}
+
+fn priorities(node: &Node, report: &mut Report) -> Option<PriorityShares> {
+    match &node.value {
+        Value::Scalar { text, .. } if text == STRICT => Some(PriorityShares::Strict),
+        Value::Scalar { text, .. } => {
+            let message = "priorities must be strict, or weights such as {critical: 64, high: 16, default: 4, low: 1}";
+            report.unknown(node.at, message, text, [STRICT]);
+            None
+        }
+        _ => weights(node, report).map(PriorityShares::Weights),
+    }
+}
+
+/// A priority that is left out keeps its default.
+fn weights(node: &Node, report: &mut Report) -> Option<[u32; 4]> {
+    read::some_entries(node, "priorities", report)?;
+    let fields = Fields::of(node, &keys::PRIORITIES, report)?;
+    Some(Priority::ALL.map(|priority| {
+        let given = fields.get(priority.as_str());
+        let weight = given.and_then(|node| read::count(node, &format!("the weight of {priority}"), WEIGHT_MAX, report));
+        weight.unwrap_or_else(|| priority.weight())
+    }))
+}

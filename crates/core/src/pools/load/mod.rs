@@ -1,0 +1,96 @@
+//! From the text of `pools.yaml` to pools, or to everything that is wrong with it.
+
+mod fairness;
+mod limits;
+mod pool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Pools, keys};
+use crate::config::read::{self, Fields};
+use crate::config::yaml::{self, Entry, Node, Value};
+use crate::config::{ConfigError, Place, Report, TopicMap, snapshot};
+use crate::ids::{PoolName, TenantId};
+
+impl Pools {
+    /// Reads a pools file. `file` is the name that errors show.
+    pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
+        let mut report = Report::new(file);
+        let pools = yaml::parse(text, &mut report).and_then(|root| read_pools(&root, text, &mut report));
+        match pools {
+            Some(pools) if report.is_clean() => Ok(pools),
+            _ => Err(report.into_errors()),
+        }
+    }
+}
+
+fn read_pools(root: &Node, text: &str, report: &mut Report) -> Option<Pools> {
+    let fields = Fields::of(root, &keys::FILE, report)?;
+    let entries = fields.need("pools", report).and_then(|node| read::some_entries(node, "pools", report));
+    let topics = fields.need("topics", report).and_then(|node| topics(node, entries, report));
+    let pools = entries.unwrap_or_default().iter().filter_map(|entry| pool::read(entry, report));
+    let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.clone(), pool)).collect();
+    let limits = fields.get("limits").map(|node| limits::read(node, report));
+    let fairness = fields.get("fairness").and_then(|node| fairness::read(node, report));
+    Some(Pools {
+        snapshot: snapshot("pools", text),
+        pools,
+        topics: topics?,
+        limits: limits.unwrap_or_default(),
+        fairness: fairness.unwrap_or_default(),
+    })
+}
+
+/// Reads the mapping and holds it against the pools that are declared, unless none could be read: then every topic would
+/// be refused for one fault.
+fn topics(node: &Node, pools: Option<&[Entry]>, report: &mut Report) -> Option<TopicMap<Arc<[PoolName]>>> {
+    let declared: Option<BTreeSet<&str>> = pools.map(|pools| pools.iter().map(|pool| pool.key.as_str()).collect());
+    let mut led_to = BTreeSet::new();
+    let map = TopicMap::read(node, "topics", report, |entry, report| {
+        let names = choices(entry, report)?;
+        led_to.extend(names.iter().map(|(name, _)| *name));
+        refuse_undeclared(&names, declared.as_ref(), report);
+        Some(names.into_iter().map(|(name, _)| PoolName::from(name)).collect())
+    })?;
+    for pool in pools.unwrap_or_default().iter().filter(|pool| !led_to.contains(pool.key.as_str())) {
+        report.refuse(pool.at, format!("no topic leads to pool {:?}; name it under topics or remove it", pool.key));
+    }
+    Some(map)
+}
+
+/// One pool, or several in the order of choice.
+fn choices<'a>(entry: &'a Entry, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
+    let list = format!("the pools of {:?}", entry.key);
+    let node = &entry.value;
+    match &node.value {
+        Value::Scalar { .. } if !node.is_null() => return Some(vec![(read::text(node, &list, report)?, node.at)]),
+        Value::List(_) => {}
+        _ => {
+            report.refuse(node.at, format!("{list} must be one name or a list of names"));
+            return None;
+        }
+    }
+    let names = read::texts(node, &list, report)?;
+    read::distinct(&names, &list, report);
+    Some(names)
+}
+
+fn refuse_undeclared(names: &[(&str, Place)], declared: Option<&BTreeSet<&str>>, report: &mut Report) {
+    let Some(declared) = declared else { return };
+    for (name, at) in names.iter().filter(|(name, _)| !declared.contains(name)) {
+        let message = format!("pool {name:?} is not declared; add it under pools");
+        report.unknown(*at, message, name, declared.iter().copied());
+    }
+}
+
+/// A number for each tenant that is named.
+fn by_tenant(node: &Node, name: &str, max: u32, report: &mut Report) -> BTreeMap<TenantId, u32> {
+    let entries = read::some_entries(node, name, report).unwrap_or_default();
+    let read = |entry: &Entry| {
+        let tenant = read::name(&entry.key, "tenant", entry.at, report);
+        let number = read::count(&entry.value, &format!("the number of tenant {:?}", entry.key), max, report);
+        Some((TenantId::from(tenant?), number?))
+    };
+    entries.iter().filter_map(read).collect()
+}

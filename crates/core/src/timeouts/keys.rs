@@ -1,0 +1,6 @@
+//! Every key of `timeouts.yaml`, by section. The loader refuses all others; the published schema lists the same.
+
+use crate::config::Section;
+
+pub(super) static FILE: Section = Section { name: "the timeouts file", keys: &["defaults", "topics"] };
+pub(super) static TIMEOUTS: Section = Section { name: "timeouts", keys: &["dispatch", "running"] };

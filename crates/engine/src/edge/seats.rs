@@ -1,0 +1,102 @@
+//! Free places for what waits, chosen by the roster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::ids::{PoolName, SessionId, WorkerId};
+use lockgate_core::lane::{Priority, Shape};
+use lockgate_core::placement::{Placement, Refusal};
+use lockgate_core::pools::{Routing, RoutingId};
+use lockgate_ports::Seat;
+
+use super::Edge;
+use super::sessions::State;
+
+/// Jobs of one shape that could be claimed.
+pub(super) struct Want {
+    pub(super) shape: Arc<Shape>,
+    /// The most urgent of them.
+    pub(super) urgency: Priority,
+    pub(super) jobs: usize,
+}
+
+/// A free place with what is needed to dispatch to it.
+pub(super) struct FreeSeat {
+    pub(super) session: SessionId,
+    pub(super) seat: Seat,
+}
+
+/// Places for jobs that want one.
+pub(super) struct Plan {
+    /// What the choice was made under.
+    pub(super) routing: RoutingId,
+    pub(super) seats: Vec<FreeSeat>,
+    /// Of each want, how many jobs found no place.
+    pub(super) short: Vec<usize>,
+}
+
+impl Edge {
+    /// Choices from now on are made under this routing.
+    pub(crate) fn adopt(&self, routing: Arc<Routing>) {
+        self.state.lock().roster.adopt(routing);
+    }
+
+    /// Places of one pool's workers, the least loaded first. Never more than a worker has.
+    pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> Plan {
+        let mut state = self.state.lock();
+        let mut chosen: BTreeMap<SessionId, (Vec<usize>, u32)> = BTreeMap::new();
+        let mut short = Vec::with_capacity(wants.len());
+        for (at, want) in wants.iter().enumerate() {
+            let mut placed = 0;
+            let quick = state.pace.is_quick(&want.shape.topic);
+            for (session, places) in state.roster.plan(&want.shape, serving, want.jobs) {
+                let room = state.room(&session, serving, quick);
+                let places = places.min(room);
+                if places == 0 {
+                    continue;
+                }
+                placed += places as usize;
+                let entry = chosen.entry(session).or_default();
+                entry.0.push(at);
+                entry.1 = entry.1.saturating_add(places);
+            }
+            short.push(want.jobs.saturating_sub(placed));
+        }
+        // Workers that were chosen for the same shapes share one list of them.
+        let mut lists: BTreeMap<Vec<usize>, Arc<[Arc<Shape>]>> = BTreeMap::new();
+        let mut seats = Vec::with_capacity(chosen.len());
+        for (session, (fits, places)) in chosen {
+            let free = state.room(&session, serving, true).min(places);
+            let list = |fits: &Vec<usize>| fits.iter().map(|at| wants[*at].shape.clone()).collect();
+            let shapes = lists.entry(fits).or_insert_with_key(list).clone();
+            seats.push(FreeSeat { session, seat: Seat { shapes, free: free as usize } });
+        }
+        Plan { routing: state.roster.routing().id().clone(), seats, short }
+    }
+
+    /// The pool of a worker that is attached.
+    pub(super) fn pool_of(&self, worker: &WorkerId) -> Option<PoolName> {
+        let state = self.state.lock();
+        let mut sessions = state.sessions.values().filter(|session| session.is_attached());
+        sessions.find(|session| session.profile.worker == *worker).map(|session| session.profile.pool.clone())
+    }
+
+    /// Why a shape is placed nowhere, or where it would be.
+    pub(crate) fn explain(&self, shape: &Shape) -> Placement {
+        self.state.lock().roster.explain(shape)
+    }
+
+    /// Why nobody can ever take a shape as things are; none if waiting may help.
+    pub(crate) fn hopeless(&self, shape: &Arc<Shape>) -> Option<Refusal> {
+        self.state.lock().roster.is_hopeless(shape)
+    }
+}
+
+impl State {
+    /// Places of a session of the pool: its free slots, and for quick jobs what it may hold besides.
+    fn room(&self, session: &SessionId, pool: &PoolName, quick: bool) -> u32 {
+        let Some(known) = self.roster.get(session).filter(|known| known.profile.pool == *pool) else { return 0 };
+        let places = if quick { known.places() } else { known.capacity };
+        places.saturating_sub(known.active)
+    }
+}

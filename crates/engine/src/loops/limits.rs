@@ -1,0 +1,54 @@
+//! Compares what limits count with the attempts that workers really hold, so that nothing leaks for long.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lockgate_ports::{Hold, StoreError};
+use tokio::sync::watch;
+
+use super::tick;
+use crate::Inner;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, inner.settings.limits_every).await {
+        if let Err(error) = inner.limits_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "limits could not be compared; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    /// Frees what no worker holds. Asked first and compared second: an attempt that begins in between is no leak.
+    pub(crate) async fn limits_once(&self) -> Result<(), StoreError> {
+        let counted = self.ports.lanes.holding().await;
+        if counted.is_empty() {
+            return Ok(());
+        }
+        let held: BTreeSet<_> = self.held_by_workers().await?.into_iter().map(|hold| hold.token).collect();
+        let leaked: Vec<_> = counted.into_iter().filter(|token| !held.contains(token)).collect();
+        if leaked.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(attempts = leaked.len(), "limits counted attempts that are over; they are freed");
+        self.metrics.sharing.leaked(leaked.len());
+        if self.ports.lanes.release(leaked).await {
+            self.wake.dispatch.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Every attempt that the Store says a worker holds.
+    pub(crate) async fn held_by_workers(&self) -> Result<Vec<Hold>, StoreError> {
+        let mut holds = Vec::new();
+        let mut sessions = self.ports.store.open_sessions().await?;
+        sessions.extend(self.ports.store.closed_holding().await?);
+        for row in sessions {
+            for job in self.ports.store.held(&row.session).await? {
+                let (lane, token) = (job.lane(), job.life.attempt.token.clone());
+                holds.push(Hold { lane, pool: row.profile.pool.clone(), token });
+            }
+        }
+        Ok(holds)
+    }
+}

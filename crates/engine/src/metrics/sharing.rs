@@ -1,0 +1,66 @@
+//! How turns and limits are shared out.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use lockgate_core::time::Timestamp;
+use lockgate_ports::TenantShare;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct ByTenant {
+    tenant: String,
+}
+
+type Share = Gauge<f64, AtomicU64>;
+
+/// Shared by clones.
+#[derive(Clone)]
+pub(crate) struct SharingMetrics {
+    leaked: Counter,
+    share_error: Family<ByTenant, Share>,
+    oldest_wait: Family<ByTenant, Share>,
+    /// Tenants that have gauges now. Those of others are taken away, so that labels stay bounded.
+    shown: std::sync::Arc<Mutex<BTreeSet<ByTenant>>>,
+}
+
+impl SharingMetrics {
+    pub(crate) fn new(registry: &mut Registry) -> Self {
+        let leaked = Counter::default();
+        registry.register("limits_leaked", "Attempts that a limit still counted after their end", leaked.clone());
+        let share_error = Family::<ByTenant, Share>::default();
+        let help = "Claims of a tenant beyond its fair share, as a part of that share; the most active tenants";
+        registry.register("tenant_share_error_ratio", help, share_error.clone());
+        let oldest_wait = Family::<ByTenant, Share>::default();
+        registry.register("tenant_oldest_wait_seconds", "Wait of a tenant's oldest ready job", oldest_wait.clone());
+        Self { leaked, share_error, oldest_wait, shown: std::sync::Arc::default() }
+    }
+
+    pub(crate) fn leaked(&self, count: usize) {
+        self.leaked.inc_by(count as u64);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
+    pub(crate) fn set(&self, shares: &[TenantShare], now: Timestamp) {
+        let label = |share: &TenantShare| ByTenant { tenant: share.tenant.to_string() };
+        let mut shown = self.shown.lock();
+        let now_shown: BTreeSet<ByTenant> = shares.iter().map(label).collect();
+        for gone in shown.difference(&now_shown) {
+            self.share_error.remove(gone);
+            self.oldest_wait.remove(gone);
+        }
+        for share in shares {
+            let entitled = share.entitled.max(1.0);
+            self.share_error.get_or_create(&label(share)).set((share.claims as f64 - share.entitled) / entitled);
+            let wait = share.oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
+            self.oldest_wait.get_or_create(&label(share)).set(wait.as_secs_f64());
+        }
+        *shown = now_shown;
+    }
+}

@@ -1,0 +1,109 @@
+//! Pools as an operator sees them: listed, paused, resumed, drained.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::audit::Action;
+use lockgate_core::ids::{PoolName, WorkerId};
+use lockgate_core::pools::{Closed, Pool};
+use lockgate_core::request::Caller;
+use lockgate_ports::{Activation, SnapshotKind};
+
+use super::to_the_end;
+use crate::error::ApiError;
+use crate::{Engine, Inner};
+
+/// A pool with what is going on in it.
+#[derive(Clone, Debug)]
+pub struct PoolView {
+    pub pool: Pool,
+    pub closed: Option<Closed>,
+    /// Patterns of the topics that lead to it.
+    pub topics: Vec<String>,
+    pub workers: usize,
+    pub slots: u64,
+    /// Attempts its workers hold.
+    pub busy: u64,
+    /// Jobs that have it as their first choice and wait.
+    pub waiting: u64,
+}
+
+/// Two operators at once: each conflict means that the other one was served.
+const CONFLICTS_MAX: usize = 8;
+
+impl Engine {
+    pub async fn pools(&self) -> Vec<PoolView> {
+        let routing = self.inner.routing();
+        let mut waiting: BTreeMap<PoolName, u64> = BTreeMap::new();
+        for depth in self.inner.ports.lanes.depths(usize::MAX).await {
+            if let Some(pool) = depth.pool {
+                *waiting.entry(pool).or_default() += depth.waiting;
+            }
+        }
+        let sessions = self.inner.edge.views();
+        let view = |pool: &Pool| {
+            let own = || sessions.iter().filter(|view| view.profile.pool == pool.name);
+            PoolView {
+                closed: routing.closed(&pool.name),
+                topics: routing.pools.patterns(&pool.name).map(str::to_owned).collect(),
+                workers: own().count(),
+                slots: own().map(|view| u64::from(view.profile.slots)).sum(),
+                busy: own().map(|view| view.busy as u64).sum(),
+                waiting: waiting.get(&pool.name).copied().unwrap_or_default(),
+                pool: pool.clone(),
+            }
+        };
+        routing.pools.pools().map(view).collect()
+    }
+
+    /// Pauses or drains a pool, or opens it again. Once this has answered, a closed pool starts nothing new.
+    pub async fn set_pool_state(&self, caller: &Caller, pool: &PoolName, state: Option<Closed>) -> Result<(), ApiError> {
+        let routing = self.inner.routing();
+        if routing.pools.pool(pool).is_none() && routing.closed(pool).is_none() {
+            let known: Vec<&str> = routing.pools.pools().map(|pool| pool.name.as_str()).collect();
+            return Err(ApiError::invalid("pool", format_args!("there is no pool {pool:?} (known: {})", known.join(", "))));
+        }
+        let (inner, caller, pool) = (self.inner.clone(), caller.clone(), pool.clone());
+        to_the_end(async move { inner.change_pool_state(&caller, &pool, state).await }).await?
+    }
+
+    /// Lets the sessions of a worker finish what they hold and leave. How many there are.
+    pub async fn drain_worker(&self, caller: &Caller, worker: &WorkerId) -> Result<usize, ApiError> {
+        let drained = self.inner.edge.drain(worker);
+        if drained == 0 {
+            return Err(ApiError::invalid("worker", format_args!("no worker {worker:?} is attached; list them first")));
+        }
+        let subject: Arc<str> = worker.as_str().into();
+        let entry = self.inner.entry(caller, Action::WorkerDrained, &subject, &serde_json::json!({ "sessions": drained }));
+        self.inner.ports.store.append_audit(vec![entry]).await?;
+        Ok(drained)
+    }
+}
+
+impl Inner {
+    async fn change_pool_state(&self, caller: &Caller, pool: &PoolName, state: Option<Closed>) -> Result<(), ApiError> {
+        for _ in 0..CONFLICTS_MAX {
+            self.configs_once().await?;
+            let states = self.routing().states.with(pool.clone(), state);
+            let active = self.ports.store.active(SnapshotKind::PoolStates).await?;
+            if states.id() == self.routing().id().states {
+                return Ok(());
+            }
+            let subject: Arc<str> = pool.as_str().into();
+            let detail = serde_json::json!({ "state": state });
+            let activation = Activation {
+                kind: SnapshotKind::PoolStates,
+                id: states.id(),
+                text: states.text().into(),
+                actor: caller.actor.clone(),
+                expected: active.map_or(0, |active| active.version),
+                audit: self.entry(caller, Action::PoolStateChanged, &subject, &detail),
+            };
+            match self.put_config_in_force(activation).await {
+                Err(ApiError::Outdated(_)) => {}
+                other => return other.map(|_| ()),
+            }
+        }
+        Err(ApiError::Unavailable("others keep changing pools; try again".into()))
+    }
+}

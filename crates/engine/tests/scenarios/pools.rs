@@ -1,0 +1,317 @@
+//! Pools: who gets what, in which order, and what happens to what nobody can take.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{JobState, Outcome, Reason};
+use lockgate_core::pools::Closed;
+use lockgate_core::request::{Json, NewJob};
+use lockgate_core::worker::Load;
+use lockgate_engine::{ApiError, ToWorker};
+
+use super::stage::{Hand, Kind, Stage, caller, job};
+
+const TWO_POOLS: &str = "
+topics: {t.fast: [fast, slow], t.slow: slow}
+pools: {fast: {}, slow: {}}
+";
+
+fn done() -> Outcome {
+    Outcome::Succeeded { result: Json::null() }
+}
+
+fn labelled(topic: &str, name: &str, value: &str) -> NewJob {
+    NewJob { labels: BTreeMap::from([(name.to_owned(), value.to_owned())]), ..job(topic) }
+}
+
+async fn reason(stage: &Stage, id: &JobId) -> String {
+    stage.engine.why(&caller(), id).await.expect("explained").reason
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_goes_to_its_first_pool_and_runs_over_to_the_next_when_that_is_full() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let mut fast = Hand::attach_as(&stage.engine, "f", &Kind::of("fast", &["*"], 1)).await;
+    let mut slow = Hand::attach_as(&stage.engine, "s", &Kind::of("slow", &["*"], 1)).await;
+    let first = stage.submit(job("t.fast")).await;
+    assert_eq!(fast.take().await.job.request.job_id, first);
+    let second = stage.submit(job("t.fast")).await;
+    assert_eq!(slow.take().await.job.request.job_id, second, "the first pool has no place left");
+    let third = stage.submit(job("t.slow")).await;
+    assert_eq!(reason(&stage, &third).await, "workers_busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_file_moves_what_waits_to_its_new_pool_at_once() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: a}\npools: {a: {}}\n").await;
+    let ids = [stage.submit(job("t")).await, stage.submit(job("t")).await];
+    assert_eq!(reason(&stage, &ids[0]).await, "no_workers");
+    stage.pools("topics: {t: b, u: a}\npools: {a: {}, b: {}}\n").await;
+    let mut a = Hand::attach_as(&stage.engine, "a", &Kind::of("a", &["*"], 4)).await;
+    let mut b = Hand::attach_as(&stage.engine, "b", &Kind::of("b", &["*"], 1)).await;
+    let got = b.take().await;
+    assert_eq!(got.job.request.job_id, ids[0]);
+    let other = stage.submit(job("u")).await;
+    assert_eq!(a.take().await.job.request.job_id, other, "nothing of the old mapping is left in its pool");
+    b.report(&got, done()).await;
+    assert_eq!(b.take().await.job.request.job_id, ids[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_faulty_file_changes_nothing_and_names_every_fault() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let refused = stage.try_pools("topics: {t: nowhere, u: fst}\npools: {fast: {dispatch: pull}}\n").await;
+    let Err(ApiError::Invalid(errors)) = refused else { panic!("{refused:?}") };
+    assert!(errors.len() >= 3, "{errors:?}");
+    assert_eq!(stage.engine.pools().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_an_unknown_pool_is_told_which_there_are() {
+    let stage = Stage::new();
+    let refused = Hand::try_attach(&stage.engine, "w", &Kind::of("gpu", &["*"], 1)).await;
+    let Err(ApiError::Invalid(errors)) = refused else { panic!("attached") };
+    assert!(errors[0].field == "pool" && errors[0].message.contains("default"), "{errors:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_and_capabilities_decide_who_may_take_a_job() {
+    let stage = Stage::new();
+    let kind = |zone: &str, capability: &str| Kind {
+        labels: BTreeMap::from([("zone".into(), zone.into())]),
+        capabilities: BTreeSet::from([capability.into()]),
+        ..Kind::of("default", &["*"], 4)
+    };
+    let mut eu = Hand::attach_as(&stage.engine, "eu", &kind("eu", "cpu")).await;
+    let mut us = Hand::attach_as(&stage.engine, "us", &kind("us", "gpu")).await;
+    let placed = stage.submit(labelled("t", "placement.zone", "us")).await;
+    assert_eq!(us.take().await.job.request.job_id, placed);
+    let constrained = stage.submit(labelled("t", "constraint.gpu", "true")).await;
+    assert_eq!(us.take().await.job.request.job_id, constrained);
+    let selected = stage.submit(labelled("t", "node.zone", "eu")).await;
+    assert_eq!(eu.take().await.job.request.job_id, selected);
+    let preferred = stage.submit(labelled("t", "preferred_worker_id", "us")).await;
+    assert_eq!(us.take().await.job.request.job_id, preferred, "although the other one has less to do");
+    let nobody = stage.submit(labelled("t", "placement.zone", "mars")).await;
+    let why = stage.engine.why(&caller(), &nobody).await.expect("explained");
+    assert_eq!(why.reason, "no_workers");
+    let verdicts: Vec<&str> = why.pools[0].workers.iter().map(|worker| worker.verdict.as_str()).collect();
+    assert_eq!(verdicts, ["placement_mismatch:placement.zone"; 2]);
+    assert!(why.next_step.contains("placement.zone=mars"), "{}", why.next_step);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_in_a_direct_pool_is_spread_evenly() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: d}\npools: {d: {dispatch: direct}}\n").await;
+    let mut workers = Vec::new();
+    for n in 0..10 {
+        workers.push(Hand::attach_as(&stage.engine, &format!("w{n}"), &Kind::of("d", &["*"], 200)).await);
+    }
+    let jobs = vec![job("t"); 1_000];
+    stage.engine.submit(&caller(), jobs).await.expect("taken");
+    for worker in &mut workers {
+        let got = worker.take_many(100).await.len();
+        assert_eq!(got, 100);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_worker_gets_nothing_until_its_beat_says_otherwise() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: d}\npools: {d: {dispatch: direct}}\n").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("d", &["*"], 10)).await;
+    worker.beat_with(Load { cpu: Some(95), ..Load::default() }).await;
+    let id = stage.submit(job("t")).await;
+    assert_eq!(reason(&stage, &id).await, "pool_overloaded");
+    worker.beat_with(Load { cpu: Some(20), ..Load::default() }).await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_ever_take_is_given_up_after_50_tries() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: d}\npools: {d: {dispatch: direct}}\n").await;
+    let ids = [stage.submit(job("t")).await, stage.submit(job("unmapped")).await];
+    assert_eq!(reason(&stage, &ids[0]).await, "no_workers");
+    assert_eq!(reason(&stage, &ids[1]).await, "no_pool_mapping");
+    tokio::time::advance(Duration::from_secs(65)).await;
+    stage.until_tried(&ids[0], 6).await;
+    let later = stage.engine.why(&caller(), &ids[1]).await.expect("explained");
+    assert_eq!(later.tries.map(|tries| tries.max), Some(50));
+    for (id, expected) in ids.iter().zip([Reason::NoWorkers, Reason::NoPoolMapping]) {
+        tokio::time::advance(Duration::from_secs(1_300)).await;
+        let ended = stage.until(id, |job| job.state().is_terminal()).await;
+        assert_eq!(ended.state(), JobState::Failed);
+        assert_eq!(ended.life.last_error.expect("said").reason, expected);
+        assert_eq!(ended.life.counters.failures, 0, "no attempt was made");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_in_a_queue_pool_burns_no_tries() {
+    let stage = Stage::new();
+    let id = stage.submit(job("t")).await;
+    tokio::time::advance(Duration::from_secs(24 * 3600)).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["*"], 1).await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_pool_keeps_its_jobs_and_a_draining_one_passes_them_on() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let mut fast = Hand::attach_as(&stage.engine, "f", &Kind::of("fast", &["*"], 4)).await;
+    let mut slow = Hand::attach_as(&stage.engine, "s", &Kind::of("slow", &["*"], 4)).await;
+    let pool = "fast".into();
+    stage.engine.set_pool_state(&caller(), &pool, Some(Closed::Paused)).await.expect("paused");
+    let first = stage.submit(job("t.fast")).await;
+    assert_eq!(reason(&stage, &first).await, "pool_paused");
+    let other = stage.submit(job("t.slow")).await;
+    assert_eq!(slow.take().await.job.request.job_id, other, "and not the one that waits for its pool");
+    stage.engine.set_pool_state(&caller(), &pool, Some(Closed::Draining)).await.expect("draining");
+    assert_eq!(slow.take().await.job.request.job_id, first);
+    stage.engine.set_pool_state(&caller(), &pool, None).await.expect("open");
+    let last = stage.submit(job("t.fast")).await;
+    assert_eq!(fast.take().await.job.request.job_id, last);
+    let unknown = stage.engine.set_pool_state(&caller(), &"nowhere".into(), Some(Closed::Paused)).await;
+    assert!(matches!(unknown, Err(ApiError::Invalid(_))), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_outlives_a_crash() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    stage.engine.set_pool_state(&caller(), &"fast".into(), Some(Closed::Paused)).await.expect("paused");
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let id = stage.submit(job("t.fast")).await;
+    stage.until_reason(&id, "pool_paused").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_hold_over_a_crash_and_free_what_waits_for_them() {
+    let stage = Stage::new();
+    let text = "topics: {t: p}\npools: {p: {tenant_max_concurrent: 1}}\n";
+    stage.pools(text).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 4)).await;
+    let (first, second) = (stage.submit(job("t")).await, stage.submit(job("t")).await);
+    let assignment = worker.take().await;
+    assert_eq!(assignment.job.request.job_id, first);
+    assert_eq!(reason(&stage, &second).await, "tenant_limit");
+    let (held, highest) = worker.into_inventory();
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let mut worker = Hand::attach_kind(&stage.engine, "w", &Kind::of("p", &["*"], 4), held, highest).await;
+    stage.until_reason(&second, "tenant_limit").await;
+    worker.report(&assignment, done()).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_limits_how_many_of_a_tenants_topic_run_at_once() {
+    let stage = Stage::new();
+    let rule =
+        "{id: few, match: {topics: [t]}, decision: allow_with_constraints, constraints: {max_concurrent: 2}, reason: few}";
+    stage.apply(&format!("version: 1\ndefault: {{decision: allow, reason: fine}}\nrules:\n  - {rule}\n")).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["*"], 9).await;
+    for _ in 0..3 {
+        stage.submit(job("t")).await;
+    }
+    let free = stage.submit(job("u")).await;
+    let mut got = Vec::new();
+    for _ in 0..3 {
+        got.push(worker.take().await);
+    }
+    let of_t = got.iter().filter(|assignment| assignment.job.request.topic.as_str() == "t").count();
+    assert_eq!(of_t, 2);
+    assert!(got.iter().any(|assignment| assignment.job.request.job_id == free), "others are not delayed");
+    let limited = got.iter().find(|assignment| assignment.job.request.topic.as_str() == "t").expect("one");
+    worker.report(limited, done()).await;
+    assert_eq!(worker.take().await.job.request.topic.as_str(), "t");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_worker_finishes_is_dismissed_and_gets_nothing_more() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["*"], 2).await;
+    stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    assert_eq!(stage.engine.drain_worker(&caller(), &"w".into()).await.expect("told"), 1);
+    let id = stage.submit(job("t")).await;
+    assert!(matches!(worker.next().await, ToWorker::Drain));
+    worker.report(&assignment, done()).await;
+    assert!(worker.dismissed);
+    assert_eq!(reason(&stage, &id).await, "workers_away");
+    let nobody = stage.engine.drain_worker(&caller(), &"nobody".into()).await;
+    assert!(matches!(nobody, Err(ApiError::Invalid(_))), "{nobody:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeouts_follow_the_topic() {
+    let stage = Stage::new();
+    stage.timeouts("defaults: {running: 10s}\ntopics: {t.long: {dispatch: 5s, running: 1h}}\n").await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["*"], 2).await;
+    stage.submit(job("t.long")).await;
+    let long = worker.take().await;
+    assert_eq!(long.timeout, Duration::from_secs(3600));
+    let binding = long.job.life.attempt.binding.clone().expect("sent");
+    assert_eq!(binding.start_by.since(binding.dispatched_at), Duration::from_secs(5));
+    stage.submit(job("t.short")).await;
+    assert_eq!(worker.take().await.timeout, Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_starts_what_waits_as_soon_as_it_has_room() {
+    let stage = Stage::new();
+    let text = "topics: {t: p}\npools: {p: {}}\nlimits: [{name: slow, topics: [t], rate: 2/m}]\n";
+    stage.pools(text).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let began = tokio::time::Instant::now();
+    let ids = [stage.submit(job("t")).await, stage.submit(job("t")).await, stage.submit(job("t")).await];
+    for assignment in worker.take_many(2).await {
+        worker.report(&assignment, done()).await;
+    }
+    stage.until_reason(&ids[2], "rate_limited").await;
+    let why = stage.engine.why(&caller(), &ids[2]).await.expect("explained");
+    assert!(why.next_at.is_some(), "{why:?}");
+    let mut beats = tokio::time::interval(Duration::from_secs(3));
+    while stage.job(&ids[2]).await.state() == JobState::Scheduled {
+        worker.beat().await;
+        beats.tick().await;
+    }
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(30) && waited < Duration::from_secs(40), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_with_the_same_key_run_one_after_the_other() {
+    let stage = Stage::new();
+    let text = "topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [key], max_concurrent: 1}]\n";
+    stage.pools(text).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let keyed = |key: &str| NewJob { concurrency_key: Some(key.to_owned()), ..job("t") };
+    let (a1, a2, b) = (keyed("a"), keyed("a"), keyed("b"));
+    let (a1, a2, b) = (stage.submit(a1).await, stage.submit(a2).await, stage.submit(b).await);
+    let first = worker.take().await;
+    assert_eq!(first.job.request.job_id, a1);
+    assert_eq!(worker.take().await.job.request.job_id, b, "another key is not delayed");
+    assert_eq!(reason(&stage, &a2).await, "limit_full");
+    worker.report(&first, done()).await;
+    assert_eq!(worker.take().await.job.request.job_id, a2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_runs_no_more_than_it_may() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: p}\npools: {p: {max_concurrent: 1}}\n").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let (first, second) = (stage.submit(job("t")).await, stage.submit(job("t")).await);
+    let assignment = worker.take().await;
+    assert_eq!(assignment.job.request.job_id, first);
+    assert_eq!(reason(&stage, &second).await, "pool_limit");
+    worker.report(&assignment, done()).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}

@@ -1,0 +1,119 @@
+//! What is or was in force, as both doors show it: policies, pools, timeouts.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::ActorId;
+use lockgate_core::time::Timestamp;
+use lockgate_engine::{ApiError, Engine};
+use lockgate_ports::{Active, SnapshotKind, SnapshotRow};
+use lockgate_proto::v1;
+
+/// What a text is called in errors when the client names no file.
+pub(crate) fn file_name(kind: SnapshotKind) -> String {
+    format!("{}.yaml", kind.as_str())
+}
+
+/// One text: that in force, or one that was.
+pub(crate) struct Known {
+    pub(crate) snapshot: Arc<str>,
+    pub(crate) in_force: bool,
+    /// None for the built-in one, and where only the activation is asked for.
+    pub(crate) text: Option<Arc<str>>,
+    /// None for the built-in one, which nobody activated.
+    pub(crate) activation: Option<Activation>,
+}
+
+/// The latest time a text was put in force.
+pub(crate) struct Activation {
+    pub(crate) version: u64,
+    pub(crate) actor: ActorId,
+    pub(crate) at: Timestamp,
+}
+
+/// What counts now.
+pub(crate) async fn in_force(engine: &Engine, kind: SnapshotKind) -> Result<Known, ApiError> {
+    Ok(engine.active_config(kind).await?.map_or_else(|| builtin(kind), Known::from))
+}
+
+/// What is or was in force, the latest activation first, without the texts.
+pub(crate) async fn all(engine: &Engine, kind: SnapshotKind) -> Result<Vec<Known>, ApiError> {
+    let Some(active) = engine.active_config(kind).await? else { return Ok(vec![builtin(kind)]) };
+    let known = |row: SnapshotRow| Known { in_force: row.id == active.id, ..Known::from(row) };
+    Ok(engine.config_snapshots(kind).await?.into_iter().map(known).collect())
+}
+
+/// One text that was once put in force.
+pub(crate) async fn snapshot(engine: &Engine, kind: SnapshotKind, id: &str) -> Result<Known, ApiError> {
+    let text = engine.config_text(kind, id).await?;
+    let known = all(engine, kind).await?.into_iter().find(|known| &*known.snapshot == id);
+    let unlisted = || Known { snapshot: id.into(), in_force: false, text: None, activation: None };
+    Ok(Known { text: Some(text), ..known.unwrap_or_else(unlisted) })
+}
+
+/// The one a client names; the one in force if it names none.
+pub(crate) async fn named(engine: &Engine, kind: SnapshotKind, id: &str) -> Result<Known, ApiError> {
+    if id.is_empty() { in_force(engine, kind).await } else { snapshot(engine, kind, id).await }
+}
+
+fn builtin(kind: SnapshotKind) -> Known {
+    Known { snapshot: kind.builtin().into(), in_force: true, text: None, activation: None }
+}
+
+impl Known {
+    /// 0 for the built-in one.
+    pub(crate) fn version(&self) -> u64 {
+        self.activation.as_ref().map_or(0, |activation| activation.version)
+    }
+
+    fn actor(&self) -> String {
+        self.activation.as_ref().map(|activation| activation.actor.to_string()).unwrap_or_default()
+    }
+
+    fn activated_at_ms(&self) -> Option<i64> {
+        self.activation.as_ref().map(|activation| activation.at.as_millis())
+    }
+
+    fn text(&self) -> String {
+        self.text.as_deref().unwrap_or_default().to_owned()
+    }
+}
+
+impl From<Active> for Known {
+    fn from(active: Active) -> Self {
+        let activation = Activation { version: active.version, actor: active.actor, at: active.at };
+        Self { snapshot: active.id, in_force: true, text: Some(active.text), activation: Some(activation) }
+    }
+}
+
+impl From<SnapshotRow> for Known {
+    fn from(row: SnapshotRow) -> Self {
+        let activation = Activation { version: row.version, actor: row.actor, at: row.at };
+        Self { snapshot: row.id, in_force: false, text: None, activation: Some(activation) }
+    }
+}
+
+impl From<Known> for v1::Policy {
+    fn from(known: Known) -> Self {
+        Self {
+            version: known.version(),
+            text: known.text(),
+            actor: known.actor(),
+            activated_at_ms: known.activated_at_ms(),
+            in_force: known.in_force,
+            snapshot: known.snapshot.to_string(),
+        }
+    }
+}
+
+impl From<Known> for v1::Config {
+    fn from(known: Known) -> Self {
+        Self {
+            version: known.version(),
+            text: known.text(),
+            actor: known.actor(),
+            activated_at_ms: known.activated_at_ms(),
+            in_force: known.in_force,
+            snapshot: known.snapshot.to_string(),
+        }
+    }
+}

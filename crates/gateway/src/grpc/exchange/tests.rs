@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+
+use lockgate_core::job::{Env, submit};
+use lockgate_core::limits::Limits;
+use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
+use lockgate_core::retry::Jitter;
+use lockgate_core::verdict::{Access, Constraints, Decision, Judgement, Verdict};
+
+use super::*;
+
+fn assignment(token: &str, payload_bytes: usize) -> Assignment {
+    let payload = Json::trusted(format!("\"{}\"", "x".repeat(payload_bytes)));
+    assigned(token, NewJob { payload: Some(payload), ..NewJob::default() })
+}
+
+fn assigned(token: &str, new: NewJob) -> Assignment {
+    judged(token, new, Judgement::Unavailable)
+}
+
+fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {
+    let new = NewJob { topic: "job.x".into(), ..new };
+    let caller = Caller::new("t", "a");
+    let request = JobRequest::check(new, &caller, || "job".into()).expect("valid");
+    let env = Env {
+        now: Timestamp::ZERO,
+        token: token.into(),
+        jitter: Jitter::from_bits(0),
+        limits: &Limits::default(),
+        timeouts: Arc::default(),
+        judgement,
+    };
+    let hash = request.hash();
+    Assignment { number: 1, job: Arc::new(submit(Arc::new(request), hash, &env).job), timeout: Duration::ZERO }
+}
+
+fn merged(items: Vec<ToWorker>) -> Vec<v1::ServerMessage> {
+    let mut ready = VecDeque::new();
+    merge(items.into_iter(), &mut ready);
+    ready.into()
+}
+
+fn stopped(token: &str) -> ToWorker {
+    ToWorker::Stop { job_id: "job".into(), token: token.into(), reason: "cancelled".into() }
+}
+
+#[test]
+fn what_waits_becomes_one_message() {
+    let messages = merged(vec![
+        ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]),
+        ToWorker::BeatAck(1),
+        ToWorker::Acks(vec![("c".into(), Acknowledged::Stored)]),
+        ToWorker::Assign(vec![assignment("d", 1)]),
+        ToWorker::Acks(vec![("e".into(), Acknowledged::Superseded)]),
+        ToWorker::BeatAck(2),
+    ]);
+    let [message] = messages.as_slice() else { panic!("one message, not {}", messages.len()) };
+    assert_eq!(message.assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
+    assert_eq!(
+        message.acks.iter().map(|a| (a.token.as_str(), a.superseded)).collect::<Vec<_>>(),
+        [("c", false), ("e", true)]
+    );
+    assert_eq!(message.beat_ack, Some(v1::BeatAck { number: 2 }));
+}
+
+#[test]
+fn a_stop_takes_back_what_was_not_sent_yet() {
+    let messages = merged(vec![ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]), stopped("a")]);
+    assert_eq!(messages[0].assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(messages[0].stops[0].token, "a");
+}
+
+#[test]
+fn a_revoke_follows_its_assignment_and_leaves_it_in_the_message() {
+    let revoked = ToWorker::Revoke { job_id: "job".into(), token: "b".into() };
+    let messages = merged(vec![ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]), revoked, ToWorker::Drain]);
+    let [message] = messages.as_slice() else { panic!("one message, not {}", messages.len()) };
+    assert_eq!(message.assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(message.revokes, [v1::Revoke { job_id: "job".to_owned(), token: "b".to_owned() }]);
+    assert!(message.drain);
+}
+
+fn greeting(region: &str, prefetch: u32) -> v1::Hello {
+    let labels = [("region".to_owned(), "by label".to_owned())].into();
+    v1::Hello { region: region.to_owned(), prefetch, labels, ..v1::Hello::default() }
+}
+
+#[test]
+fn the_region_is_a_label_and_wins_over_one() {
+    let region = |said: &str| hello(greeting(said, PREFETCH_MAX), None).expect("valid").profile.labels["region"].clone();
+    assert_eq!((&*region("eu-west"), &*region("")), ("eu-west", "by label"));
+}
+
+#[test]
+fn what_a_worker_may_keep_waiting_is_bounded() {
+    assert_eq!(hello(greeting("", PREFETCH_MAX), None).expect("valid").prefetch, PREFETCH_MAX);
+    let refused = hello(greeting(&"x".repeat(VALUE_BYTES_MAX + 1), PREFETCH_MAX + 1), None);
+    let Err(ApiError::Invalid(errors)) = refused else { panic!("{refused:?}") };
+    assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["region", "prefetch"]);
+}
+
+#[test]
+fn more_than_all_of_a_machine_is_all_of_it() {
+    let wire = v1::Beat { cpu_load: Some(250), gpu_utilization: Some(100), active_jobs: 3, ..v1::Beat::default() };
+    let message = v1::WorkerMessage { beat: Some(wire), ..v1::WorkerMessage::default() };
+    let beat = from_worker(message, Timestamp::ZERO).beat.expect("a beat");
+    assert_eq!((beat.load, beat.active_jobs), (Load { cpu: Some(100), gpu: Some(100), memory: None }, 3));
+}
+
+#[test]
+fn payloads_close_a_message_before_it_grows_too_large() {
+    let batch = ["a", "b", "c", "d", "e"].map(|token| assignment(token, MESSAGE_BYTES / 2)).into();
+    let sizes: Vec<usize> = merged(vec![ToWorker::Assign(batch)]).iter().map(|m| m.assignments.len()).collect();
+    assert_eq!(sizes, [2, 2, 1]);
+}
+
+#[test]
+fn labels_and_env_count_as_well_as_payloads() {
+    let entries: BTreeMap<String, String> =
+        (0..ENTRIES_MAX).map(|n| (format!("n{n}"), "x".repeat(VALUE_BYTES_MAX))).collect();
+    let job = || NewJob { labels: entries.clone(), env: entries.clone(), ..NewJob::default() };
+    let batch = (0..20).map(|n| assigned(&format!("t{n}"), job())).collect();
+    let messages = merged(vec![ToWorker::Assign(batch)]);
+    assert_eq!(messages.iter().map(|message| message.assignments.len()).sum::<usize>(), 20);
+    let largest = messages.iter().map(Message::encoded_len).max();
+    assert!(largest < Some(2 * MESSAGE_BYTES), "{largest:?}");
+}
+
+fn sent(new: NewJob, verdict: Verdict) -> v1::Assignment {
+    assign(&judged("a", new, Judgement::Decided(Arc::new(verdict))))
+}
+
+#[test]
+fn a_worker_is_told_the_conditions_it_must_keep() {
+    let plain = Verdict::plain(Decision::AllowWithConstraints, "r", "why", "s".into());
+    let told = sent(NewJob::default(), plain.clone());
+    assert_eq!((told.network, told.exec), (None, None));
+    let constraints = Constraints { network: Some(Access::Deny), exec: Some(Access::Allow), ..Constraints::default() };
+    let told = sent(NewJob::default(), Verdict { constraints, ..plain });
+    assert_eq!((told.network, told.exec), (Some(false), Some(true)));
+}
+
+#[test]
+fn a_bypass_is_told_to_the_worker() {
+    let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
+    let told = sent(NewJob { labels, ..NewJob::default() }, Verdict::bypass("kernel away", "s".into()));
+    assert_eq!(told.labels["safety_bypassed"], "true");
+    assert!(told.labels["safety_bypass_reason"].contains("kernel away"), "{:?}", told.labels);
+}

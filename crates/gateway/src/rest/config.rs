@@ -1,0 +1,149 @@
+//! The files that configure where jobs run, and for how long: looked at, put in force, taken back. Policies, which have
+//! routes of their own, go through the same steps.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, State};
+use http::StatusCode;
+use http::request::Parts;
+use lockgate_core::request::Caller;
+use lockgate_engine::{ApiError, ConfigText};
+use lockgate_ports::SnapshotKind;
+use serde::Deserialize;
+
+use super::body::{Sent, Written};
+use super::problem::Problem;
+use super::query::{ConfigParams, Params};
+use super::request::{ConfigBody, RollbackBody};
+use super::views::{Activated, Config, Configs};
+use super::{Answer, By};
+use crate::{Shared, configs};
+
+/// What a path under `/v1/config` names.
+pub(super) struct ConfigPath {
+    kind: SnapshotKind,
+    /// The text, where the path goes on to one.
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Segments {
+    kind: String,
+    #[serde(default)]
+    id: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        let path = Path::<Segments>::from_request_parts(parts, state).await;
+        let Path(Segments { kind, id }) =
+            path.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "invalid_argument", error))?;
+        match [SnapshotKind::Pools, SnapshotKind::Timeouts].into_iter().find(|known| known.as_str() == kind) {
+            Some(kind) => Ok(Self { kind, id }),
+            None => {
+                let detail = format!("there is no configuration {kind:?}; there are pools and timeouts");
+                Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail))
+            }
+        }
+    }
+}
+
+/// The pools or timeouts in force.
+#[utoipa::path(get, path = "/v1/config/{kind}", operation_id = "get_config",
+    params(("kind" = String, Path, description = "pools or timeouts")), responses((status = 200, body = Config)))]
+pub(super) async fn get(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
+    Ok(Json(Config::from(configs::in_force(&shared.engine, path.kind).await?)))
+}
+
+/// Check pools or timeouts and put them in force. Answers when nothing is sent to a worker by others any more.
+///
+/// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them, and the one in
+/// force stays.
+#[utoipa::path(put, path = "/v1/config/{kind}", operation_id = "put_config",
+    params(("kind" = String, Path, description = "pools or timeouts"), ConfigParams),
+    request_body(content((String = "application/yaml"), (String = "text/yaml"), (ConfigBody = "application/json"))),
+    responses((status = 200, body = Activated)))]
+pub(super) async fn put(
+    State(shared): State<Shared>,
+    By(caller): By,
+    path: ConfigPath,
+    Params(params): Params<ConfigParams>,
+    sent: Written<ConfigBody>,
+) -> Answer<Json<Activated>> {
+    activate(&shared, &caller, path.kind, text(path.kind, params, sent)?).await
+}
+
+/// Put earlier pools or timeouts in force again.
+#[utoipa::path(post, path = "/v1/config/{kind}/rollback", operation_id = "roll_back_config",
+    params(("kind" = String, Path, description = "pools or timeouts")), request_body = RollbackBody,
+    responses((status = 200, body = Activated)))]
+pub(super) async fn roll_back(
+    State(shared): State<Shared>,
+    By(caller): By,
+    path: ConfigPath,
+    Sent(body): Sent<RollbackBody>,
+) -> Answer<Json<Activated>> {
+    take_back(&shared, &caller, path.kind, &body).await
+}
+
+/// List pools or timeouts that are or were in force, the latest activation first.
+#[utoipa::path(get, path = "/v1/config/{kind}/snapshots", operation_id = "config_snapshots",
+    params(("kind" = String, Path, description = "pools or timeouts")), responses((status = 200, body = Configs)))]
+pub(super) async fn snapshots(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Configs>> {
+    Ok(Json(Configs::from(configs::all(&shared.engine, path.kind).await?)))
+}
+
+/// Pools or timeouts that were once in force, with their text.
+#[utoipa::path(get, path = "/v1/config/{kind}/snapshots/{id}", operation_id = "config_snapshot",
+    params(("kind" = String, Path, description = "pools or timeouts"), ("id" = String, Path)),
+    responses((status = 200, body = Config)))]
+pub(super) async fn snapshot(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
+    find(&shared, path.kind, &path.id).await
+}
+
+/// The text that was sent, in either form. What the JSON object says beside it wins over the query.
+pub(super) fn text(kind: SnapshotKind, params: ConfigParams, sent: Written<ConfigBody>) -> Answer<ConfigText> {
+    let (file, expected) = params.read()?;
+    let named = |file: Option<String>| file.unwrap_or_else(|| configs::file_name(kind));
+    Ok(match sent {
+        Written::Yaml(text) => ConfigText { file: named(file), text, expected },
+        Written::Json(body) => {
+            ConfigText { file: named(body.file.or(file)), text: body.text, expected: body.expected_version.or(expected) }
+        }
+    })
+}
+
+pub(super) async fn activate(
+    shared: &Shared,
+    caller: &Caller,
+    kind: SnapshotKind,
+    new: ConfigText,
+) -> Answer<Json<Activated>> {
+    Ok(Json(Activated::new(kind, shared.engine.activate_config(caller, kind, new).await?)))
+}
+
+pub(super) async fn take_back(
+    shared: &Shared,
+    caller: &Caller,
+    kind: SnapshotKind,
+    body: &RollbackBody,
+) -> Answer<Json<Activated>> {
+    let activated = shared.engine.roll_back_config(caller, kind, &body.snapshot, body.expected_version).await?;
+    Ok(Json(Activated::new(kind, activated)))
+}
+
+pub(super) async fn find(shared: &Shared, kind: SnapshotKind, id: &str) -> Answer<Json<Config>> {
+    match configs::snapshot(&shared.engine, kind, id).await {
+        Ok(known) => Ok(Json(Config::from(known))),
+        Err(error) => Err(unnamed(error)),
+    }
+}
+
+/// The path is the name of a thing; that it names nothing is not a fault of the request's form.
+pub(super) fn unnamed(error: ApiError) -> Problem {
+    match error {
+        ApiError::Invalid(_) => Problem::new(StatusCode::NOT_FOUND, "not_found", error),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Files that configure a server: what `lockgate pools` and `lockgate timeouts` have in common, and `lockgate policy`
+//! where it is the same.
+
+pub(super) mod files;
+pub(super) mod shown;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Output, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// What is configured.
+pub(super) struct Kind {
+    wire: v1::ConfigKind,
+    load: files::Load,
+    /// What holds while no file was ever applied.
+    builtin: &'static str,
+}
+
+pub(super) const POOLS: Kind = Kind {
+    wire: v1::ConfigKind::Pools,
+    load: files::LOAD_POOLS,
+    builtin: "no pools were ever applied: one pool, `default`, takes every topic; `lockgate pools apply FILE` changes that",
+};
+
+pub(super) const TIMEOUTS: Kind = Kind {
+    wire: v1::ConfigKind::Timeouts,
+    load: files::LOAD_TIMEOUTS,
+    builtin: "no timeouts were ever applied: 120s to start and 300s to run for every topic; \
+              `lockgate timeouts apply FILE` changes that",
+};
+
+// The commands say in their own words what these do, so there is nothing to say here that help would print.
+#[derive(Args, Debug)]
+pub(super) struct Apply {
+    /// The file
+    file: PathBuf,
+
+    /// Only if this version is in force now
+    #[arg(long, value_name = "VERSION")]
+    expect: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Lint {
+    /// The file
+    file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Show {
+    /// Id of an earlier one, from `history`
+    #[arg(default_value = "", hide_default_value = true)]
+    snapshot: String,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct History {}
+
+#[derive(Args, Debug)]
+pub(super) struct Rollback {
+    /// Id of the earlier one, from `history`
+    snapshot: String,
+
+    /// Only if this version is in force now
+    #[arg(long, value_name = "VERSION")]
+    expect: Option<u64>,
+}
+
+impl Apply {
+    /// The server decides whether the file is fine. If it is not, the faults are told from here: an error of the server
+    /// has no room for all of them.
+    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+        let (file, text) = (self.file.display().to_string(), files::read(&self.file)?);
+        let request = v1::ActivateConfigRequest {
+            kind: kind.wire.into(),
+            file: file.clone(),
+            text: text.clone(),
+            expected_version: self.expect,
+        };
+        let response = session.pools().activate_config(request).await;
+        match session.answer(response) {
+            Ok(activated) => shown::activated(&activated.into(), session.out),
+            Err(refused @ CliError::Refused { .. }) => match (kind.load)(&file, &text) {
+                Err(errors) => files::tell(&errors, None, session.out),
+                Ok(_) => Err(refused),
+            },
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Lint {
+    pub(super) fn run(self, kind: &Kind, out: Output) -> Result<Exit, CliError> {
+        let name = self.file.display().to_string();
+        let snapshot = match (kind.load)(&name, &files::read(&self.file)?) {
+            Ok(snapshot) => snapshot,
+            Err(errors) => return files::tell(&errors, None, out),
+        };
+        if out.is_json() {
+            out.json(&files::Checked { ok: true, snapshot: &snapshot })?;
+        } else {
+            out.line(&format!("{name}  {}  {snapshot}", out.paint("ok", Tone::Good)))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl Show {
+    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+        let request = v1::GetConfigRequest { kind: kind.wire.into(), snapshot: self.snapshot };
+        let response = session.pools().get_config(request).await;
+        shown::text(&view::Config::from(session.answer(response)?), kind.builtin, session.out)
+    }
+}
+
+impl History {
+    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+        let response = session.pools().list_configs(v1::ListConfigsRequest { kind: kind.wire.into() }).await;
+        let configs = view::Configs::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&configs)?;
+        } else {
+            session.out.line(&shown::table(&configs.configs, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl Rollback {
+    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+        let request =
+            v1::RollBackConfigRequest { kind: kind.wire.into(), snapshot: self.snapshot, expected_version: self.expect };
+        let response = session.pools().roll_back_config(request).await;
+        shown::activated(&session.answer(response)?.into(), session.out)
+    }
+}

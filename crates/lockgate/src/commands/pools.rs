@@ -1,0 +1,119 @@
+//! `lockgate pools`: where jobs run.
+
+mod state;
+
+use clap::{Args, Subcommand};
+use lockgate_proto::v1;
+
+use super::config::{self, POOLS};
+use crate::cli::Connection;
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// Look at pools, pause and drain them, and say which topics they serve
+#[derive(Args, Debug)]
+pub(crate) struct Pools {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Pause(state::Pause),
+    Resume(state::Resume),
+    Drain(state::Drain),
+    /// Put a pools file in force; returns when no job is sent to a worker by another one
+    Apply(config::Apply),
+    /// Check a pools file without a server and tell every fault
+    Lint(config::Lint),
+    /// Print the pools in force, or earlier ones
+    Show(config::Show),
+    /// List pools that are or were in force, the latest first
+    History(config::History),
+    /// Put earlier pools in force again
+    Rollback(config::Rollback),
+}
+
+/// List the pools and what goes on in them
+#[derive(Args, Debug)]
+struct List {}
+
+impl Pools {
+    pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
+        let connect = async || Session::connect(connection, out).await;
+        match self.command {
+            Command::Lint(command) => command.run(&POOLS, out),
+            Command::List(command) => command.run(&connect().await?).await,
+            Command::Pause(command) => command.run(&connect().await?).await,
+            Command::Resume(command) => command.run(&connect().await?).await,
+            Command::Drain(command) => command.run(&mut connect().await?).await,
+            Command::Apply(command) => command.run(&POOLS, &connect().await?).await,
+            Command::Show(command) => command.run(&POOLS, &connect().await?).await,
+            Command::History(command) => command.run(&POOLS, &connect().await?).await,
+            Command::Rollback(command) => command.run(&POOLS, &connect().await?).await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let response = session.pools().list_pools(v1::ListPoolsRequest {}).await;
+        let pools = view::Pools::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&pools)?;
+        } else {
+            session.out.line(&table(&pools, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn table(pools: &view::Pools, out: Output) -> String {
+    let row = |pool: &view::Pool| {
+        let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
+        vec![
+            Field::text(&pool.name),
+            Field::text(pool.state).toned(tone),
+            Field::text(&pool.dispatch),
+            Field::number(&pool.workers),
+            Field::number(&format!("{}/{}", pool.busy, pool.slots)),
+            Field::number(&pool.waiting),
+            Field::clipped(&pool.topics.join(" ")),
+        ]
+    };
+    let rows: Vec<_> = pools.pools.iter().map(row).collect();
+    out.table(&["pool", "state", "dispatch", "workers", "busy", "waiting", "topics"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::output::Format;
+
+    #[test]
+    fn a_pool_is_one_line_with_what_goes_on_in_it() {
+        let pool = |name: &str, state: v1::PoolState| v1::PoolStatus {
+            name: name.to_owned(),
+            dispatch: "queue".to_owned(),
+            state: state.into(),
+            topics: vec!["job.a".to_owned(), "job.b.*".to_owned()],
+            workers: 2,
+            slots: 16,
+            busy: 3,
+            waiting: 120,
+            ..v1::PoolStatus::default()
+        };
+        let pools = vec![pool("repo-scan", v1::PoolState::Open), pool("gpu", v1::PoolState::Draining)];
+        let pools = view::Pools::from(v1::ListPoolsResponse { pools, snapshot: "pools:1".to_owned() });
+        let expected = "\
+POOL       STATE     DISPATCH  WORKERS  BUSY  WAITING  TOPICS
+repo-scan  open      queue           2  3/16      120  job.a job.b.*
+gpu        draining  queue           2  3/16      120  job.a job.b.*";
+        assert_eq!(table(&pools, Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH)), expected);
+    }
+}

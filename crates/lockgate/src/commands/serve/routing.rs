@@ -1,0 +1,16 @@
+//! Where jobs run and for how long, as files say it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct RoutingArgs {
+    /// Pools file: put in force at the start and whenever it changes; without one, pool `default` takes every topic
+    #[arg(long, env = "POOL_CONFIG_PATH", hide_env_values = true, value_name = "FILE", help_heading = "Routing")]
+    pub(super) pools: Option<PathBuf>,
+
+    /// Timeouts file: put in force at the start and whenever it changes
+    #[arg(long, env = "TIMEOUT_CONFIG_PATH", hide_env_values = true, value_name = "FILE", help_heading = "Routing")]
+    pub(super) timeouts: Option<PathBuf>,
+}

@@ -1,0 +1,166 @@
+//! A limit by time: a bucket of `max` tokens that fills evenly, one whole bucket in a window.
+
+use lockgate_core::pools::Rate;
+use lockgate_core::time::Timestamp;
+
+/// Kept as the moment at which the bucket is full again, which needs no upkeep while time passes.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    rate: Rate,
+    /// In parts of a millisecond, `max` of them to one, so that a token takes a whole number of them to come back.
+    full_at: i128,
+}
+
+impl Bucket {
+    pub(super) fn new(rate: Rate) -> Self {
+        Self { rate, full_at: i128::MIN }
+    }
+
+    pub(super) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    pub(super) fn tokens(&self, now: Timestamp) -> u32 {
+        let missing = (self.filled_at(now) - self.parts(now) + self.token() - 1) / self.token();
+        u32::try_from(self.max() - missing).unwrap_or(0)
+    }
+
+    pub(super) fn take(&mut self, now: Timestamp) {
+        self.full_at = self.filled_at(now) + self.token();
+    }
+
+    /// A token that was taken was not used.
+    pub(super) fn give_back(&mut self) {
+        self.full_at = self.full_at.saturating_sub(self.token());
+    }
+
+    /// When the next token is there, if there is none now.
+    pub(super) fn again_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let first_at = self.filled_at(now) - (self.max() - 1) * self.token();
+        (first_at > self.parts(now)).then(|| self.moment(first_at))
+    }
+
+    /// When there is nothing left to remember.
+    pub(super) fn full_at(&self, now: Timestamp) -> Timestamp {
+        self.moment(self.filled_at(now))
+    }
+
+    /// The clock was set back: the bucket is empty at worst, so that a wrong clock does not stop everything for as long as
+    /// it was wrong.
+    pub(super) fn set_back(&mut self, now: Timestamp) {
+        self.full_at = self.filled_at(now).min(self.parts(now) + self.max() * self.token());
+    }
+
+    /// Never in the past.
+    fn filled_at(&self, now: Timestamp) -> i128 {
+        self.full_at.max(self.parts(now))
+    }
+
+    fn max(&self) -> i128 {
+        i128::from(self.rate.max.max(1))
+    }
+
+    /// Parts in which one token comes back: a window's milliseconds.
+    fn token(&self) -> i128 {
+        i128::try_from(self.rate.window.as_millis()).unwrap_or(1 << 62).max(1)
+    }
+
+    fn parts(&self, at: Timestamp) -> i128 {
+        i128::from(at.as_millis()) * self.max()
+    }
+
+    /// The first whole millisecond that is not before.
+    fn moment(&self, parts: i128) -> Timestamp {
+        let millis = -(-parts).div_euclid(self.max());
+        Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn bucket(max: u32, seconds: u64) -> Bucket {
+        Bucket::new(Rate { max, window: Duration::from_secs(seconds) })
+    }
+
+    #[test]
+    fn a_bucket_starts_full_and_fills_evenly() {
+        let mut bucket = bucket(4, 2);
+        for left in (0..4).rev() {
+            bucket.take(at(1_000));
+            assert_eq!(bucket.tokens(at(1_000)), left);
+        }
+        assert_eq!(bucket.again_at(at(1_000)), Some(at(1_500)));
+        assert_eq!((bucket.tokens(at(1_499)), bucket.tokens(at(1_500)), bucket.tokens(at(2_500))), (0, 1, 3));
+        assert_eq!(bucket.full_at(at(1_000)), at(3_000));
+        assert_eq!((bucket.tokens(at(3_000)), bucket.tokens(at(99_000))), (4, 4));
+        assert_eq!(bucket.again_at(at(1_500)), None);
+    }
+
+    #[test]
+    fn a_token_that_needs_a_part_of_a_millisecond_is_there_at_the_next_whole_one() {
+        let mut bucket = bucket(7, 1);
+        (0..7).for_each(|_| bucket.take(at(0)));
+        assert_eq!(bucket.again_at(at(0)), Some(at(143)));
+        assert_eq!(
+            (bucket.tokens(at(142)), bucket.tokens(at(143)), bucket.tokens(at(285)), bucket.tokens(at(286))),
+            (0, 1, 1, 2)
+        );
+    }
+
+    #[test]
+    fn a_token_given_back_is_there_again_and_no_bucket_overflows() {
+        let mut bucket = bucket(2, 1);
+        bucket.take(at(0));
+        bucket.take(at(0));
+        bucket.give_back();
+        assert_eq!(bucket.tokens(at(0)), 1);
+        bucket.give_back();
+        bucket.give_back();
+        assert_eq!(bucket.tokens(at(0)), 2);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_costs_at_most_one_window() {
+        let mut bucket = bucket(2, 1);
+        bucket.take(at(1_000_000));
+        bucket.set_back(at(0));
+        assert_eq!((bucket.tokens(at(0)), bucket.tokens(at(500)), bucket.tokens(at(1_000))), (0, 1, 2));
+    }
+
+    proptest::proptest! {
+        /// In any stretch of time no more than a full bucket and what came back in it, and `again_at` is exact.
+        #[test]
+        fn no_stretch_of_time_has_more_than_its_share(
+            (max, steps) in (1u32..9, proptest::collection::vec((0i64..700, 1u32..4), 1..60))
+        ) {
+            let mut bucket = bucket(max, 1);
+            let mut now = 0;
+            let mut taken = Vec::new();
+            for (pause, wanted) in steps {
+                now += pause;
+                for _ in 0..wanted.min(bucket.tokens(at(now))) {
+                    bucket.take(at(now));
+                    taken.push(now);
+                }
+                if let Some(again) = bucket.again_at(at(now)) {
+                    let before = Timestamp::from_millis(again.as_millis() - 1);
+                    assert_eq!((bucket.tokens(before), bucket.tokens(again)), (0, 1));
+                }
+            }
+            for (first, from) in taken.iter().enumerate() {
+                for (last, to) in taken.iter().enumerate().skip(first) {
+                    let share = i64::from(max) + (to - from) * i64::from(max) / 1_000;
+                    assert!((last - first + 1) as i64 <= share, "{taken:?}");
+                }
+            }
+        }
+    }
+}

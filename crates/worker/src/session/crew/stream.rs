@@ -1,0 +1,106 @@
+//! The speaking half of a crew: one stream at a time, numbered, so that an older one falls silent.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use lockgate_core::worker::Load;
+use lockgate_proto::v1::{Beat, Hello, WorkerMessage};
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
+use super::{Crew, State};
+use crate::session::uplink::Phase;
+
+/// A result without an answer for this long is sent again on the same stream.
+const RESEND_AFTER: Duration = Duration::from_secs(5);
+
+impl Crew {
+    pub(crate) fn channel(&self) -> Option<Channel> {
+        self.state.lock().channel.clone()
+    }
+
+    pub(crate) fn connected(&self, channel: Channel) {
+        self.state.lock().channel = Some(channel);
+    }
+
+    /// A new stream takes over; returns its number.
+    pub(crate) fn open_stream(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.stream += 1;
+        state.phase = Phase::Greeting;
+        state.stream
+    }
+
+    /// The server knows us: everything unacknowledged is sent again.
+    pub(crate) fn welcomed(&self) {
+        {
+            let mut state = self.state.lock();
+            let State { ledger, outbox, draining, dismissed, phase, .. } = &mut *state;
+            outbox.rewind(ledger, *draining);
+            *dismissed = false;
+            *phase = Phase::Open;
+        }
+        self.outgoing.wake();
+    }
+
+    pub(crate) fn close_stream(&self) {
+        self.state.lock().phase = Phase::Away;
+        self.outgoing.wake();
+    }
+
+    /// Sends a beat, and again the results that got no answer: the server may have failed to store them. Beats of
+    /// different workers are not in step, so neither are these.
+    pub(crate) fn beat(&self, number: u64) {
+        {
+            let State { ledger, outbox, busy, load, .. } = &mut *self.state.lock();
+            outbox.push_beat(Beat {
+                number,
+                active_jobs: u32::try_from(*busy).unwrap_or(u32::MAX),
+                cpu_load: load.cpu,
+                gpu_utilization: load.gpu,
+                memory_load: load.memory,
+                ..Beat::default()
+            });
+            if let Some(then) = Instant::now().checked_sub(RESEND_AFTER) {
+                outbox.push_results(ledger.unanswered_since(then));
+            }
+        }
+        self.outgoing.wake();
+        self.beaten.notify_one();
+    }
+
+    /// Ends after a beat that came since this ended last.
+    pub(crate) async fn beaten(&self) {
+        self.beaten.notified().await;
+    }
+
+    /// What the beats say of the machine from now on.
+    pub(crate) fn measured(&self, load: Load) {
+        self.state.lock().load = load;
+    }
+
+    pub(crate) fn poll_outgoing(&self, stream: u64, cx: &mut Context<'_>) -> Poll<Option<WorkerMessage>> {
+        let mut state = self.state.lock();
+        if state.stream != stream {
+            return Poll::Ready(None);
+        }
+        // After the check: an old stream must not take the new one's place here.
+        self.outgoing.register(cx.waker());
+        let State { ledger, outbox, phase, closing, .. } = &mut *state;
+        match phase {
+            Phase::Away => Poll::Ready(None),
+            Phase::Greeted => Poll::Pending,
+            Phase::Greeting => {
+                *phase = Phase::Greeted;
+                let (inventory, highest_assignment) = (ledger.inventory(), ledger.highest());
+                let hello = Hello { inventory, highest_assignment, ..self.profile.clone() };
+                Poll::Ready(Some(WorkerMessage { hello: Some(hello), ..WorkerMessage::default() }))
+            }
+            Phase::Open => match outbox.next_message(ledger) {
+                None if *closing => Poll::Ready(None),
+                None => Poll::Pending,
+                message => Poll::Ready(message),
+            },
+        }
+    }
+}
