@@ -94,13 +94,13 @@ fn measure(workers: usize, feasible: usize, beside: usize) {
     let shape = Arc::new(Shape { requires: BTreeSet::from([NEEDED.into()]), ..Shape::of("job.measured") });
     let pool = PoolName::from(DEFAULT_POOL);
     for other in others(beside) {
-        roster.plan(&other, &pool, 1);
+        roster.plan(&other, &pool, 1, false);
     }
-    let (_, first) = micros(|| roster.plan(&shape, &pool, 1));
+    let (_, first) = micros(|| roster.plan(&shape, &pool, 1, false));
     let (mut decisions, mut beats, mut held) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (chosen, taken) = micros(|| {
-            let chosen = roster.plan(&shape, &pool, 1).pop();
+            let chosen = roster.plan(&shape, &pool, 1, false).pop();
             if let Some((key, _)) = &chosen {
                 roster.change(key, |worker| worker.active += 1);
             }
@@ -116,7 +116,7 @@ fn measure(workers: usize, feasible: usize, beside: usize) {
         let load = Load { cpu: dice.percent(), gpu: dice.percent(), memory: dice.percent() };
         beats.push(micros(|| roster.change(&beating, |worker| worker.load = load)).1);
     }
-    let (_, burst) = micros(|| black_box(roster.plan(&shape, &pool, BURST)));
+    let (_, burst) = micros(|| black_box(roster.plan(&shape, &pool, BURST, false)));
     println!(
         "{feasible:>6} of {workers:>6} fit, {beside:>2} shapes beside: decision {}, beat {}, first look {:>6.0} µs, plan for {BURST} {:>5.0} µs",
         report(decisions),

@@ -1,8 +1,10 @@
 //! The configuration in force as this process knows it: pools, what operators closed, timeouts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockgate_core::pools::{PoolStates, Pools, Routing};
+use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{SnapshotKind, StoreError};
 use parking_lot::Mutex;
@@ -13,8 +15,12 @@ use crate::Inner;
 pub(crate) struct Config {
     routing: Mutex<Arc<Routing>>,
     timeouts: Mutex<Arc<Timeouts>>,
-    /// The pools by which the lanes were last rebuilt from end to end.
-    laid_out: Mutex<Option<Arc<str>>>,
+    /// The pools by which the lanes were last rebuilt from end to end, and the time before which everything due is in them.
+    laid_out: Mutex<Option<(Arc<str>, Timestamp)>>,
+    /// What is in force was written by another version of Lockgate and cannot be read here.
+    unreadable: AtomicBool,
+    /// One change at a time: what is known here, the roster and the lanes must come from the same one.
+    changing: tokio::sync::Mutex<()>,
 }
 
 impl Config {
@@ -27,9 +33,22 @@ impl Config {
     }
 }
 
+impl Config {
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// The time before which everything due is in the lanes.
+    pub(crate) fn laid_out_at(&self) -> Option<Timestamp> {
+        self.laid_out.lock().as_ref().map(|(_, at)| *at)
+    }
+}
+
 impl Inner {
     /// Follows what the Store has in force, whoever put it there. Repeated by the next tick until it went through.
     pub(crate) async fn configs_once(&self) -> Result<(), StoreError> {
+        let _one_at_a_time = self.config.changing.lock().await;
+        self.config.unreadable.store(false, Ordering::Relaxed);
         let timeouts = self.config.timeouts();
         if let Some(changed) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
             *self.config.timeouts.lock() = Arc::new(changed);
@@ -40,8 +59,9 @@ impl Inner {
         if pools.is_some() || states.is_some() {
             let pools = pools.map_or_else(|| known.pools.clone(), Arc::new);
             let routing = Arc::new(Routing::new(pools, states.unwrap_or_else(|| known.states.clone())));
-            *self.config.routing.lock() = routing.clone();
+            // The roster first: who reads what is known here must not judge by less.
             self.edge.adopt(routing.clone());
+            *self.config.routing.lock() = routing.clone();
             tracing::info!(pools = %routing.id().pools, states = %routing.id().states, "pools in force");
         }
         self.lay_out().await?;
@@ -68,8 +88,8 @@ impl Inner {
         let Some(active) = active.filter(|active| active.id != *known) else { return Ok(None) };
         let read = read(kind.as_str(), &active.text);
         if let Err(errors) = &read {
-            // It was checked before it was stored, so only another version of Lockgate can fail to read it. Dispatches
-            // under what is known here conflict, so nothing runs where it must not.
+            // It was checked before it was stored, so only another version of Lockgate can fail to read it.
+            self.config.unreadable.store(true, Ordering::Relaxed);
             tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "what is in force cannot be read here");
         }
         Ok(read.ok())
@@ -78,16 +98,19 @@ impl Inner {
     /// Puts what waits into the lanes of its pools anew, once for each configuration.
     async fn lay_out(&self) -> Result<(), StoreError> {
         let pools = self.routing().pools.clone();
-        if self.config.laid_out.lock().as_ref() == Some(pools.snapshot()) {
+        let snapshot = pools.snapshot().clone();
+        if self.config.laid_out.lock().as_ref().is_some_and(|(known, _)| *known == snapshot) {
             return Ok(());
         }
-        let snapshot = pools.snapshot().clone();
-        self.ports.lanes.adopt(pools).await;
-        self.ports.lanes.hold(self.held_by_workers().await?).await;
+        let held = self.held_by_workers().await?;
+        // From here on the lanes are those of no configuration, until all of it went through.
+        *self.config.laid_out.lock() = None;
+        let at = self.ports.clock.now();
+        self.ports.lanes.adopt(pools, held).await;
         // Read after the lanes were emptied: what is offered from now on lands in the new ones.
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
-        *self.config.laid_out.lock() = Some(snapshot);
+        *self.config.laid_out.lock() = Some((snapshot, at));
         Ok(())
     }
 }

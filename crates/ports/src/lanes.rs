@@ -13,8 +13,8 @@ use lockgate_core::time::Timestamp;
 pub trait Lanes: Send + Sync {
     /// From now on jobs wait, are limited and take turns as these pools say. What waits is forgotten, claims too: a
     /// [`rebuild`](Self::rebuild) follows. What is held of limits stays held, under the keys of now, and rates that did not
-    /// change go on. Attempts that no limit counted until now are not known here: [`hold`](Self::hold) them.
-    async fn adopt(&self, pools: Arc<Pools>);
+    /// change go on. `held` are the attempts that workers hold: those that no limit counted until now are not known here.
+    async fn adopt(&self, pools: Arc<Pools>, held: Vec<Hold>);
 
     /// Makes SCHEDULED, due jobs claimable. Idempotent: a job that waits or is claimed already is left as it is.
     /// An offer that finds its window full only counts; [`hungry`](Self::hungry) asks for it again later.

@@ -15,14 +15,20 @@ use crate::error::Fault;
 
 /// Lanes remembered by the writing thread. Looked up, never walked through.
 #[derive(Default)]
-pub(super) struct LaneIds(HashMap<LaneKey, i64>);
+pub(super) struct LaneIds {
+    known: HashMap<LaneKey, i64>,
+    /// How far unused ones were looked for.
+    looked_at: i64,
+}
 
 /// A client that makes up topics must not fill the memory.
 const LANES_REMEMBERED_MAX: usize = 10_000;
+/// Lanes looked at in one round of pruning.
+const LANES_LOOKED_AT: i64 = 1_000;
 
 impl LaneIds {
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.known.clear();
     }
 }
 
@@ -57,6 +63,7 @@ pub(super) struct Statements<'c> {
     pub(super) insert_job: CachedStatement<'c>,
     pub(super) insert_hot: CachedStatement<'c>,
     pub(super) update_hot: CachedStatement<'c>,
+    pub(super) schedule_hot: CachedStatement<'c>,
     pub(super) leave_hot: CachedStatement<'c>,
     pub(super) insert_done: CachedStatement<'c>,
     pub(super) delete_hot: CachedStatement<'c>,
@@ -73,6 +80,7 @@ impl<'c> Ledger<'c> {
             insert_job: conn.prepare_cached(include_str!("../../queries/insert_job.sql"))?,
             insert_hot: conn.prepare_cached(include_str!("../../queries/insert_hot.sql"))?,
             update_hot: conn.prepare_cached(include_str!("../../queries/update_hot.sql"))?,
+            schedule_hot: conn.prepare_cached(include_str!("../../queries/schedule_hot.sql"))?,
             leave_hot: conn.prepare_cached("SELECT events FROM jobs_hot WHERE seq = ?1 AND version = ?2")?,
             insert_done: conn.prepare_cached(include_str!("../../queries/insert_done.sql"))?,
             delete_hot: conn.prepare_cached("DELETE FROM jobs_hot WHERE seq = ?1")?,
@@ -111,18 +119,37 @@ impl<'c> Ledger<'c> {
         self.seen.remove(session);
     }
 
+    /// Forgets lanes that nothing waits in, a bounded number at a time. A job that comes to wait names its lane anew, so
+    /// only those that wait keep one.
+    pub(super) fn forget_lanes(&mut self) -> Result<(), Fault> {
+        let mut query =
+            self.conn.prepare_cached("SELECT lane_id FROM lanes WHERE lane_id > ?1 ORDER BY lane_id LIMIT ?2")?;
+        let page: Vec<i64> =
+            query.query_map([self.lanes.looked_at, LANES_LOOKED_AT], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        self.lanes.looked_at = page.last().copied().unwrap_or_default();
+        let mut delete = self.conn.prepare_cached(include_str!("../../queries/forget_lane.sql"))?;
+        let mut forgotten = 0;
+        for id in page {
+            forgotten += delete.execute([id])?;
+        }
+        if forgotten > 0 {
+            self.lanes.clear();
+        }
+        Ok(())
+    }
+
     pub(super) fn lane_id(&mut self, lane: LaneKey) -> Result<i64, Fault> {
-        if let Some(id) = self.lanes.0.get(&lane) {
+        if let Some(id) = self.lanes.known.get(&lane) {
             return Ok(*id);
         }
         let key = serde_json::to_string(&lane)?;
         self.conn.prepare_cached("INSERT INTO lanes (key) VALUES (?1) ON CONFLICT DO NOTHING")?.execute([&key])?;
         let mut query = self.conn.prepare_cached("SELECT lane_id FROM lanes WHERE key = ?1")?;
         let id = query.query_row([&key], |row| row.get(0))?;
-        if self.lanes.0.len() >= LANES_REMEMBERED_MAX {
+        if self.lanes.known.len() >= LANES_REMEMBERED_MAX {
             self.lanes.clear();
         }
-        self.lanes.0.insert(lane, id);
+        self.lanes.known.insert(lane, id);
         Ok(id)
     }
 }

@@ -76,7 +76,9 @@ impl Ledger<'_> {
     pub(super) fn move_on(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
         let job = &sheet.change.transition.job;
         let must_wait = self.must_wait(job);
-        let changed = self.statements.update_hot.execute(params![
+        // A new verdict may have changed what the job asks for, and so its lane. It counts only while the job waits in it.
+        let lane = if job.state() == JobState::Scheduled { Some(self.lane_id(job.lane())?) } else { None };
+        let columns = params![
             seq,
             job.version,
             state_code(job.state()),
@@ -86,7 +88,12 @@ impl Ledger<'_> {
             job.holder().map(|binding| binding.session.as_str()),
             sheet.life,
             sheet.events,
-        ])?;
+            lane,
+        ];
+        let changed = match lane {
+            Some(_) => self.statements.schedule_hot.execute(columns)?,
+            None => self.statements.update_hot.execute(&columns[..9])?,
+        };
         if changed == 1
             && job.in_output_check()
             && let Some(result) = sheet.result()

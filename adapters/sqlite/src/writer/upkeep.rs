@@ -31,6 +31,7 @@ impl Ledger<'_> {
         let closed_before = (self.now - CLOSED_LIFE).as_millis();
         self.conn.prepare_cached(include_str!("../../queries/forget_sessions.sql"))?.execute([closed_before])?;
         self.conn.prepare_cached(include_str!("../../queries/forget_edges.sql"))?.execute([closed_before])?;
+        self.forget_lanes()?;
         Ok(old.len() as u64)
     }
 

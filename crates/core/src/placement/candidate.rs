@@ -78,7 +78,12 @@ impl Candidate {
                 return Err(Unready::Overloaded(measure));
             }
         }
-        if self.active >= self.places() { Err(Unready::Busy) } else { Ok(()) }
+        if self.active >= self.capacity { Err(Unready::Busy) } else { Ok(()) }
+    }
+
+    /// Whether it may hold another job at all: one that finds no slot free can still wait with it.
+    pub(super) fn may_hold(&self, overload: &Overload) -> bool {
+        matches!(self.check(overload), Ok(()) | Err(Unready::Busy)) && self.active < self.limit(overload)
     }
 
     /// Jobs it may hold before it counts as overloaded by them, or busy.

@@ -171,6 +171,18 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
+    /// The pool of a worker, by its name.
+    pub fn pool_of(&self, worker: &WorkerId) -> Option<&PoolName> {
+        let slot = self.by_name.get(worker)?.first()?;
+        Some(&self.workers.get(*slot)?.candidate.profile.pool)
+    }
+
+    /// Jobs that a worker may be given now: its free slots, and with `ahead` the places to wait in.
+    pub fn room(&self, key: &K, ahead: bool) -> u32 {
+        let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
+        worker.and_then(|worker| worker.rank.as_ref()).map_or(0, |rank| rank.room(ahead))
+    }
+
     pub fn get(&self, key: &K) -> Option<&Candidate> {
         Some(&self.workers.get(*self.by_key.get(key)?)?.candidate)
     }
@@ -178,7 +190,9 @@ impl<K: Ord + Clone> Roster<K> {
 
 impl<K: Ord + Clone> Worker<K> {
     fn ranked(&self, slot: Slot) -> Option<Rank<K>> {
-        self.candidate.check(&self.overload).ok()?;
+        if !self.candidate.may_hold(&self.overload) {
+            return None;
+        }
         Some(Rank {
             score: self.candidate.score(),
             active: self.candidate.active,

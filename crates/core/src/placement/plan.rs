@@ -15,8 +15,9 @@ use crate::pools::DispatchMode;
 impl<K: Ord + Clone> Roster<K> {
     /// At most `want` places for jobs of the shape in one pool of its route, the least loaded worker first, each place
     /// counted as taken while the next is chosen. The worker that the shape prefers goes before all, in whichever pool of
-    /// the route it is. Nothing is taken: that is said with [`Roster::change`].
-    pub fn plan(&mut self, shape: &Arc<Shape>, serving: &PoolName, want: usize) -> Vec<(K, u32)> {
+    /// the route it is. With `ahead`, places beyond the slots are given too, when no slot is free. Nothing is taken: that is
+    /// said with [`Roster::change`].
+    pub fn plan(&mut self, shape: &Arc<Shape>, serving: &PoolName, want: usize, ahead: bool) -> Vec<(K, u32)> {
         let preferred = shape.preferred_worker.as_ref();
         let (serving, others) = self.ask(shape, |outlook| {
             let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
@@ -25,9 +26,9 @@ impl<K: Ord + Clone> Roster<K> {
             (serving, others)
         });
         let Some(bench) = serving.and_then(|id| self.benches.get(id)) else { return Vec::new() };
-        let mut places = preferred.map_or_else(Vec::new, |name| self.preferred(name, &others, want));
+        let mut places = preferred.map_or_else(Vec::new, |name| self.preferred(name, &others, want, ahead));
         let want = want - places.iter().map(|(_, jobs)| *jobs as usize).sum::<usize>();
-        spread(bench, want, self.given, &mut places);
+        spread(bench, want, ahead, self.given, &mut places);
         places
     }
 
@@ -48,7 +49,7 @@ impl<K: Ord + Clone> Roster<K> {
     }
 
     /// Places on the sessions of one worker that sit on one of the benches.
-    fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize) -> Vec<(K, u32)> {
+    fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize, ahead: bool) -> Vec<(K, u32)> {
         let sessions = self.by_name.get(name).into_iter().flatten().filter_map(|slot| self.workers.get(*slot));
         let fit = sessions.filter(|worker| worker.benches.iter().any(|bench| benches.contains(bench)));
         let mut ranks: Vec<&Rank<K>> = fit.filter_map(|worker| worker.rank.as_ref()).collect();
@@ -56,7 +57,7 @@ impl<K: Ord + Clone> Roster<K> {
         let mut left = u32::try_from(want).unwrap_or(u32::MAX);
         let mut places = Vec::new();
         for rank in ranks {
-            let jobs = rank.room().min(left);
+            let jobs = rank.room(ahead).min(left);
             left -= jobs;
             if jobs > 0 {
                 places.push((rank.key.clone(), jobs));
@@ -67,9 +68,10 @@ impl<K: Ord + Clone> Roster<K> {
 }
 
 /// Adds places by rank. The workers in `places` already have no room left.
-fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, given: u64, places: &mut Vec<(K, u32)>) {
+fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, ahead: bool, given: u64, places: &mut Vec<(K, u32)>) {
     let full = places.len();
-    let mut ready = bench.ready.iter().peekable();
+    // Those without a free slot come last, so nothing is missed by stopping there.
+    let mut ready = bench.ready.iter().take_while(|rank| rank.room(ahead) > 0).peekable();
     let mut again: BinaryHeap<Reverse<(Rank<K>, usize)>> = BinaryHeap::new();
     let mut now = given;
     for left in (0..want).rev() {
@@ -90,7 +92,7 @@ fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, given: u64, places: &mu
         places[at].1 += 1;
         now += 1;
         if left > 0 {
-            again.extend(rank.after_one(now).map(|rank| Reverse((rank, at))));
+            again.extend(rank.after_one(now, ahead).map(|rank| Reverse((rank, at))));
         }
     }
 }

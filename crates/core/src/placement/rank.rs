@@ -19,16 +19,18 @@ pub(super) struct Rank<K> {
 
 impl<K: Clone> Rank<K> {
     /// How the worker stands once it holds one job more, if it may then hold another.
-    pub(super) fn after_one(&self, given: u64) -> Option<Self> {
+    pub(super) fn after_one(&self, given: u64, ahead: bool) -> Option<Self> {
         let active = self.active + 1;
         let score = self.score + super::candidate::SCORE_OF_A_JOB;
-        (active < self.limit).then(|| Self { score, active, given, ..self.clone() })
+        (self.room(ahead) > 1).then(|| Self { score, active, given, ..self.clone() })
     }
 }
 
 impl<K> Rank<K> {
-    pub(super) fn room(&self) -> u32 {
-        self.limit - self.active
+    /// Jobs it may be given: beyond its slots only with `ahead`.
+    pub(super) fn room(&self, ahead: bool) -> u32 {
+        let limit = if ahead { self.limit } else { self.limit.min(self.capacity) };
+        limit.saturating_sub(self.active)
     }
 
     /// `active / capacity` of both, compared without a division.

@@ -53,6 +53,7 @@ impl Engine {
             last_assignment: reconciled.highest.max(hello.highest_assignment),
             held: reconciled.held,
             draining: false,
+            sent_away: false,
             load: Load::default(),
             active_jobs: 0,
         };
@@ -108,7 +109,9 @@ fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
     if hello.profile.slots == 0 || hello.profile.slots > SLOTS_MAX {
         errors.push(FieldError::new("slots", format_args!("must be between 1 and {SLOTS_MAX}")));
     }
-    if pools.pool(&hello.profile.pool).is_none() {
+    // One that worked before may come back whatever became of its pool: it holds jobs, or results to tell.
+    let new = hello.inventory.is_empty() && hello.highest_assignment == 0;
+    if new && pools.pool(&hello.profile.pool).is_none() {
         let known: Vec<&str> = pools.pools().map(|pool| pool.name.as_str()).collect();
         let (pool, known) = (&hello.profile.pool, known.join(", "));
         errors.push(FieldError::new(

@@ -58,16 +58,19 @@ impl Inner {
     /// Claims for all free places, then one commit for everything that was claimed.
     pub(crate) async fn dispatch_once(&self) -> Result<Round, StoreError> {
         let routing = self.routing();
+        if self.config.is_unreadable() {
+            // By what is in force nobody here can say who may take what.
+            return Ok(Round { moved: 0, again_at: None });
+        }
         let mut round = Round { moved: 0, again_at: self.pass_time().await };
         let mut out = Outgoing::default();
-        for (pool, wants) in by_pool(self.ports.lanes.demand().await) {
-            self.claim_from(&pool, wants, &routing, &mut out, &mut round).await;
-        }
+        let unplaced = self.claim_all(by_pool(self.ports.lanes.demand().await), &routing, &mut out, &mut round).await;
         self.wake.feed.notify_one();
         let rejudged = out.stale.len();
         let judged = self.judge_again(std::mem::take(&mut out.stale)).await;
         let sent = self.send_out(out).await?;
         judged?;
+        self.make_room(unplaced, &routing);
         round.moved += sent + rejudged;
         Ok(round)
     }
@@ -79,37 +82,61 @@ impl Inner {
         self.ports.lanes.claim(nobody).await.again_at
     }
 
-    /// Jobs of one pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
-    /// their route, unless they are to wait because the pool is paused.
-    async fn claim_from(
+    /// Jobs of a pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
+    /// their route, unless they are to wait because the pool is paused. Every pool's own jobs come first. What found no
+    /// place anywhere.
+    async fn claim_all(
         &self,
-        pool: &PoolName,
-        mut wants: Vec<Want>,
+        mut wants: BTreeMap<PoolName, Vec<Want>>,
         routing: &Routing,
         out: &mut Outgoing,
         round: &mut Round,
-    ) {
+    ) -> Vec<Want> {
+        let mut unplaced = Vec::new();
         for rank in 0.. {
-            let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
-            for want in wants.drain(..) {
-                let Ok(route) = routing.pools.route(&want.shape) else { continue };
-                match self.choice(&want.shape, &route, rank) {
-                    Some(serving) => choices.entry(serving).or_default().push(want),
-                    // Nobody has a place. What is urgent takes one from what has not begun.
-                    None if want.urgency == Priority::Critical => {
-                        self.edge.ask_back(&want.shape, &route, routing, want.urgency, want.jobs);
+            let mut short: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+            for (pool, wants) in wants {
+                let choices = self.choices(wants, routing, rank, &mut unplaced);
+                for (serving, group) in choices {
+                    let left = self.claim_for(&pool, &serving, group, out, round).await;
+                    if routing.closed(&serving) != Some(Closed::Paused) && !left.is_empty() {
+                        short.entry(pool.clone()).or_default().extend(left);
                     }
-                    None => {}
                 }
             }
-            if choices.is_empty() {
-                return;
+            if short.is_empty() {
+                break;
             }
-            for (serving, group) in choices {
-                let short = self.claim_for(pool, &serving, group, out, round).await;
-                if routing.closed(&serving) != Some(Closed::Paused) {
-                    wants.extend(short);
-                }
+            wants = short;
+        }
+        unplaced
+    }
+
+    /// Jobs by the pool they try after `rank` others; those that have none left are `unplaced`.
+    fn choices(
+        &self,
+        wants: Vec<Want>,
+        routing: &Routing,
+        rank: usize,
+        unplaced: &mut Vec<Want>,
+    ) -> BTreeMap<PoolName, Vec<Want>> {
+        let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+        for want in wants {
+            let Ok(route) = routing.pools.route(&want.shape) else { continue };
+            match self.choice(&want.shape, &route, rank) {
+                Some(serving) => choices.entry(serving).or_default().push(want),
+                None => unplaced.push(want),
+            }
+        }
+        choices
+    }
+
+    /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent,
+    /// for nobody can give back what has not arrived.
+    fn make_room(&self, unplaced: Vec<Want>, routing: &Routing) {
+        for want in unplaced.into_iter().filter(|want| want.urgency == Priority::Critical) {
+            if let Ok(route) = routing.pools.route(&want.shape) {
+                self.edge.ask_back(&want.shape, &route, routing, want.urgency);
             }
         }
     }
@@ -294,13 +321,15 @@ impl Inner {
         let (mut gone, mut waiting, mut ours) = (Vec::new(), Vec::new(), Vec::new());
         let mut in_force = None;
         for (ticket, job) in tickets.into_iter().zip(jobs) {
-            gone.push(gone_from(&ticket.claim));
             let token = &ticket.job.life.attempt.token;
             let job = job.map(Arc::new);
             if let Some(job) = job.as_ref().filter(|job| doubt == Doubt::Unknown && is_ours(job, &ticket)) {
+                let (lane, key) = (ticket.claim.lane.clone(), ticket.claim.key);
+                gone.push(Settlement::Sent { lane, key, token: token.clone() });
                 ours.push(job.clone());
                 continue;
             }
+            gone.push(gone_from(&ticket.claim));
             self.edge.settle(&ticket.session, token);
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
                 // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.

@@ -4,35 +4,36 @@ use lockgate_core::job::JobState;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::{Route, Routing};
 
-use super::sessions::{Held, Session};
+use super::sessions::{Held, Session, State};
 use super::{Edge, ToWorker};
 
 impl Edge {
-    /// Frees up to `jobs` places on workers that fit the shape, from jobs less urgent than `urgency` that have not begun.
-    /// A worker that has begun one meanwhile keeps it and says nothing.
-    pub(super) fn ask_back(&self, shape: &Shape, route: &Route, routing: &Routing, urgency: Priority, mut jobs: usize) {
+    /// Frees places on one worker that fits the shape, from jobs less urgent than `urgency` that have not begun. One worker
+    /// at a time: the next round asks the next one if that was not enough. A worker that has begun one meanwhile keeps it
+    /// and says nothing.
+    pub(super) fn ask_back(&self, shape: &Shape, route: &Route, routing: &Routing, urgency: Priority) {
         let mut state = self.state.lock();
-        let ahead: Vec<_> = state.ahead.iter().cloned().collect();
-        for id in ahead {
-            let Some(session) = state.sessions.get_mut(&id).filter(|session| jobs > 0 && !session.draining) else {
-                continue;
-            };
-            let pool = routing.pools.pool(&session.profile.pool);
-            if route.contains(&session.profile.pool) && session.profile.lacks(shape, pool).next().is_none() {
-                jobs -= session.ask_back(urgency, jobs);
+        let State { ahead, sessions, .. } = &mut *state;
+        for id in ahead.iter() {
+            let Some(session) = sessions.get_mut(id).filter(|session| !session.draining) else { continue };
+            let name = &session.profile.pool;
+            let open = route.contains(name) && routing.closed(name).is_none();
+            let fits = open && session.profile.lacks(shape, routing.pools.pool(name)).next().is_none();
+            if fits && session.ask_back(urgency) {
+                return;
             }
         }
     }
 }
 
 impl Session {
-    /// How many were asked back, or had been. Everything less urgent that waits is: the urgent job must not queue behind it.
-    fn ask_back(&mut self, urgency: Priority, wanted: usize) -> usize {
-        let Some(outbound) = &self.outbound else { return 0 };
+    /// Whether anything is asked back. Everything less urgent that waits is: the urgent job must not queue behind it.
+    fn ask_back(&mut self, urgency: Priority) -> bool {
+        let Some(outbound) = &self.outbound else { return false };
         let waits = |held: &&mut Held| held.job.state() == JobState::Dispatched && held.started.is_none();
-        let mut asked = 0;
+        let mut asked = false;
         for held in self.held.values_mut().filter(waits).filter(|held| held.job.request.priority() > urgency) {
-            asked += 1;
+            asked = true;
             if !held.asked_back {
                 held.asked_back = true;
                 let (job_id, token) = (held.job.request.job_id.clone(), held.job.life.attempt.token.clone());
@@ -40,6 +41,6 @@ impl Session {
                 let _ = outbound.send(ToWorker::Revoke { job_id, token });
             }
         }
-        asked.min(wanted)
+        asked
     }
 }

@@ -44,15 +44,16 @@ impl Edge {
     /// Places of one pool's workers, the least loaded first. Never more than a worker has.
     pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> Plan {
         let mut state = self.state.lock();
+        // What is sent ahead of a free slot keeps it from what is not: only while everything that waits is quick.
+        let ahead = wants.iter().all(|want| state.pace.is_quick(&want.shape.topic));
+        let mut left = state.room_in(serving);
         let mut chosen: BTreeMap<SessionId, (Vec<usize>, u32)> = BTreeMap::new();
         let mut short = Vec::with_capacity(wants.len());
         for (at, want) in wants.iter().enumerate() {
             let mut placed = 0;
-            let quick = state.pace.is_quick(&want.shape.topic);
-            for (session, places) in state.roster.plan(&want.shape, serving, want.jobs) {
-                let room = state.room(&session, serving, quick);
-                let places = places.min(room);
-                if places == 0 {
+            for (session, places) in state.roster.plan(&want.shape, serving, want.jobs.min(left), ahead) {
+                // The worker it prefers may be in another pool, which is asked by itself.
+                if state.roster.get(&session).is_none_or(|known| known.profile.pool != *serving) {
                     continue;
                 }
                 placed += places as usize;
@@ -60,13 +61,14 @@ impl Edge {
                 entry.0.push(at);
                 entry.1 = entry.1.saturating_add(places);
             }
+            left = left.saturating_sub(placed);
             short.push(want.jobs.saturating_sub(placed));
         }
         // Workers that were chosen for the same shapes share one list of them.
         let mut lists: BTreeMap<Vec<usize>, Arc<[Arc<Shape>]>> = BTreeMap::new();
         let mut seats = Vec::with_capacity(chosen.len());
         for (session, (fits, places)) in chosen {
-            let free = state.room(&session, serving, true).min(places);
+            let free = state.roster.room(&session, ahead).min(places);
             let list = |fits: &Vec<usize>| fits.iter().map(|at| wants[*at].shape.clone()).collect();
             let shapes = lists.entry(fits).or_insert_with_key(list).clone();
             seats.push(FreeSeat { session, seat: Seat { shapes, free: free as usize } });
@@ -74,11 +76,9 @@ impl Edge {
         Plan { routing: state.roster.routing().id().clone(), seats, short }
     }
 
-    /// The pool of a worker that is attached.
+    /// The pool of a worker.
     pub(super) fn pool_of(&self, worker: &WorkerId) -> Option<PoolName> {
-        let state = self.state.lock();
-        let mut sessions = state.sessions.values().filter(|session| session.is_attached());
-        sessions.find(|session| session.profile.worker == *worker).map(|session| session.profile.pool.clone())
+        self.state.lock().roster.pool_of(worker).cloned()
     }
 
     /// Why a shape is placed nowhere, or where it would be.
@@ -93,10 +93,11 @@ impl Edge {
 }
 
 impl State {
-    /// Places of a session of the pool: its free slots, and for quick jobs what it may hold besides.
-    fn room(&self, session: &SessionId, pool: &PoolName, quick: bool) -> u32 {
-        let Some(known) = self.roster.get(session).filter(|known| known.profile.pool == *pool) else { return 0 };
-        let places = if quick { known.places() } else { known.capacity };
-        places.saturating_sub(known.active)
+    /// Jobs that a pool's workers may take before its own limit is reached. Without one, as many as they have places for.
+    fn room_in(&self, pool: &PoolName) -> usize {
+        let max = self.roster.routing().pools.pool(pool).and_then(|pool| pool.max_concurrent);
+        let Some(max) = max else { return usize::MAX };
+        let own = self.sessions.values().filter(|session| session.profile.pool == *pool);
+        (max as usize).saturating_sub(own.map(|session| session.held.len()).sum())
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct Session {
     pub(super) held: BTreeMap<AttemptToken, Held>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
+    /// An operator wants it to leave.
+    pub(super) sent_away: bool,
     /// What it measured of its machine.
     pub(super) load: Load,
     /// Slots in use by its own count.
@@ -56,6 +58,8 @@ pub(super) struct Held {
     pub(super) job: Arc<Job>,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
+    /// When its place was taken.
+    pub(super) sent: Instant,
     /// When the start report came.
     pub(super) begun: Option<Instant>,
     pub(super) progress: Option<Progress>,
@@ -65,7 +69,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(job: Arc<Job>) -> Self {
-        Self { job, started: None, begun: None, progress: None, asked_back: false }
+        Self { job, started: None, sent: Instant::now(), begun: None, progress: None, asked_back: false }
     }
 }
 
@@ -114,9 +118,13 @@ impl Edge {
     }
 
     /// Takes a session that attached. An older attach that was slower does not replace a newer one.
-    pub(super) fn insert(&self, id: &SessionId, session: Session) {
+    pub(super) fn insert(&self, id: &SessionId, mut session: Session) {
         let mut state = self.state.lock();
-        if state.sessions.get(id).is_none_or(|known| known.epoch < session.epoch) {
+        let known = state.sessions.get(id);
+        if known.is_none_or(|known| known.epoch < session.epoch) {
+            if known.is_some_and(|known| known.sent_away) {
+                session.send_away();
+            }
             // Anew, for it may have come back with another profile.
             state.roster.remove(id);
             state.sessions.insert(id.clone(), session);
@@ -178,8 +186,9 @@ impl Edge {
         let State { sessions, pace, .. } = &mut *state;
         let freed = sessions.get_mut(id).is_some_and(|session| {
             let freed = session.held.remove(token);
-            if let Some((job, begun)) = freed.as_ref().and_then(|held| Some((&held.job, held.begun?))) {
-                pace.note(&job.request.topic, begun.elapsed());
+            if let Some(held) = &freed {
+                // The start of what ends at once is never reported; then the whole way there and back is time enough.
+                pace.note(&held.job.request.topic, held.begun.unwrap_or(held.sent).elapsed());
             }
             session.dismiss_if_done();
             freed.is_some()
@@ -195,9 +204,7 @@ impl Edge {
         let ids: Vec<SessionId> = state.sessions.iter().filter(own).map(|(id, _)| id.clone()).collect();
         for id in &ids {
             if let Some(session) = state.sessions.get_mut(id) {
-                // A closed stream means that the worker attaches anew, as one that nobody drained.
-                let _ = session.outbound.as_ref().map(|outbound| outbound.send(ToWorker::Drain));
-                session.drain();
+                session.send_away();
             }
             state.touch(id);
         }
@@ -394,6 +401,13 @@ impl Session {
 
     pub(super) fn is_attached(&self) -> bool {
         self.outbound.as_ref().is_some_and(|outbound| !outbound.is_closed())
+    }
+
+    /// Tells the worker to leave. Said again when the same session attaches anew, for it may not have heard.
+    fn send_away(&mut self) {
+        self.sent_away = true;
+        let _ = self.outbound.as_ref().map(|outbound| outbound.send(ToWorker::Drain));
+        self.drain();
     }
 
     pub(super) fn drain(&mut self) {

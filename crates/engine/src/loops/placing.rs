@@ -24,7 +24,16 @@ use crate::Inner;
 
 /// Shapes that nobody can take, since when, and why.
 #[derive(Default)]
-pub(crate) struct Hopeless(Mutex<BTreeMap<Arc<Shape>, (Timestamp, Refusal)>>);
+pub(crate) struct Hopeless(Mutex<Looked>);
+
+/// What the latest look saw.
+#[derive(Default)]
+struct Looked {
+    routing: RoutingId,
+    shapes: Shapes,
+}
+
+type Shapes = BTreeMap<Arc<Shape>, (Timestamp, Refusal)>;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
@@ -43,12 +52,13 @@ impl Inner {
         let routing = self.routing().id().clone();
         let waiting = self.ports.lanes.demand().await;
         let hopeless = waiting.iter().filter_map(|demand| Some((demand.shape.clone(), self.edge.hopeless(&demand.shape)?)));
-        let given_up = self.hopeless.look(hopeless.collect(), now, span);
+        let given_up = self.hopeless.look(hopeless.collect(), &routing, now, span);
         if given_up.is_empty() {
             return Ok(());
         }
         for depth in self.ports.lanes.depths(usize::MAX).await {
-            if let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) {
+            let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) else { continue };
+            if depth.oldest.is_none_or(|oldest| oldest.due_at <= now - span) {
                 self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await?;
             }
         }
@@ -79,8 +89,9 @@ impl Inner {
                 page.into_iter().filter(|job| job.life.due_at.max(since) <= before).map(Arc::new).collect();
             let stop = !full || old.is_empty();
             let input = |job: Arc<Job>| (job, Input::GivenUp { reason, message: message.clone(), routing: routing.clone() });
-            self.drive(old.into_iter().map(input).collect()).await?;
-            if stop {
+            let driven = self.drive(old.into_iter().map(input).collect()).await?;
+            // Conflicts mean that the configuration changed meanwhile: there is a new chance.
+            if stop || driven.iter().any(Result::is_err) {
                 return Ok(());
             }
         }
@@ -94,17 +105,19 @@ impl Inner {
 }
 
 impl Hopeless {
-    /// Takes what is hopeless now. What has been so for at least `span`.
-    fn look(
-        &self,
-        now_hopeless: Vec<(Arc<Shape>, Refusal)>,
-        now: Timestamp,
-        span: Duration,
-    ) -> BTreeMap<Arc<Shape>, (Timestamp, Refusal)> {
-        let mut known = self.0.lock();
-        let before = std::mem::take(&mut *known);
+    /// Takes what is hopeless now. What has been so for at least `span`, for the same reason and under the same routing: a
+    /// change of either is a new chance.
+    fn look(&self, now_hopeless: Vec<(Arc<Shape>, Refusal)>, routing: &RoutingId, now: Timestamp, span: Duration) -> Shapes {
+        let mut looked = self.0.lock();
+        let Looked { routing: under, shapes: known } = &mut *looked;
+        let mut before = std::mem::take(known);
+        if under != routing {
+            before.clear();
+            *under = routing.clone();
+        }
         for (shape, refusal) in now_hopeless {
-            let since = before.get(&shape).map_or(now, |(since, _)| *since);
+            let same = before.get(&shape).filter(|(_, earlier)| *earlier == refusal);
+            let since = same.map_or(now, |(since, _)| *since);
             known.insert(shape, (since, refusal));
         }
         known
@@ -115,6 +128,6 @@ impl Hopeless {
     }
 
     fn since(&self, shape: &Shape) -> Option<Timestamp> {
-        self.0.lock().get(shape).map(|(since, _)| *since)
+        self.0.lock().shapes.get(shape).map(|(since, _)| *since)
     }
 }

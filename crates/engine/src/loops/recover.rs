@@ -17,7 +17,8 @@ pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>
     loop {
         let began = inner.ports.clock.now();
         match inner.recover_once().await {
-            Ok(()) => return Ok(began),
+            // The lanes may have been laid out before, when the first configuration was read.
+            Ok(()) => return Ok(inner.config.laid_out_at().map_or(began, |at| at.min(began))),
             Err(error) => tracing::error!(%error, "cannot start yet; trying again"),
         }
         if !tick(stop, inner.settings.idle_claim).await {

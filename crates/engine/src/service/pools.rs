@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::audit::Action;
 use lockgate_core::ids::{PoolName, WorkerId};
-use lockgate_core::pools::{Closed, Pool};
+use lockgate_core::pools::{Closed, Pool, PoolStates};
 use lockgate_core::request::Caller;
 use lockgate_ports::{Activation, SnapshotKind};
 
@@ -59,7 +59,9 @@ impl Engine {
     /// Pauses or drains a pool, or opens it again. Once this has answered, a closed pool starts nothing new.
     pub async fn set_pool_state(&self, caller: &Caller, pool: &PoolName, state: Option<Closed>) -> Result<(), ApiError> {
         let routing = self.inner.routing();
-        if routing.pools.pool(pool).is_none() && routing.closed(pool).is_none() {
+        // One that is gone from the file can only be forgotten.
+        let forgotten = state.is_none() && routing.closed(pool).is_some();
+        if routing.pools.pool(pool).is_none() && !forgotten {
             let known: Vec<&str> = routing.pools.pools().map(|pool| pool.name.as_str()).collect();
             return Err(ApiError::invalid("pool", format_args!("there is no pool {pool:?} (known: {})", known.join(", "))));
         }
@@ -83,11 +85,13 @@ impl Engine {
 impl Inner {
     async fn change_pool_state(&self, caller: &Caller, pool: &PoolName, state: Option<Closed>) -> Result<(), ApiError> {
         for _ in 0..CONFLICTS_MAX {
-            self.configs_once().await?;
-            let states = self.routing().states.with(pool.clone(), state);
+            // What is added to must be what is replaced, or another operator's word is lost.
             let active = self.ports.store.active(SnapshotKind::PoolStates).await?;
-            if states.id() == self.routing().id().states {
-                return Ok(());
+            let known = active.as_ref().map_or_else(|| Ok(PoolStates::default()), |active| PoolStates::read(&active.text));
+            let known = known.map_err(|error| ApiError::Internal(format!("the pool states cannot be read: {error}")))?;
+            let states = known.with(pool.clone(), state);
+            if states == known {
+                return Ok(self.configs_once().await?);
             }
             let subject: Arc<str> = pool.as_str().into();
             let detail = serde_json::json!({ "state": state });

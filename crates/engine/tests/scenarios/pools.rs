@@ -250,6 +250,16 @@ async fn a_drained_worker_finishes_is_dismissed_and_gets_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_was_away_when_it_was_drained_is_told_when_it_is_back() {
+    let stage = Stage::new();
+    let worker = Hand::attach(&stage.engine, "w", &["*"], 1).await;
+    drop(worker);
+    stage.engine.drain_worker(&caller(), &"w".into()).await.expect("told");
+    let mut back = Hand::attach(&stage.engine, "w", &["*"], 1).await;
+    assert!(matches!(back.next().await, ToWorker::Drain));
+}
+
+#[tokio::test(start_paused = true)]
 async fn timeouts_follow_the_topic() {
     let stage = Stage::new();
     stage.timeouts("defaults: {running: 10s}\ntopics: {t.long: {dispatch: 5s, running: 1h}}\n").await;
@@ -314,4 +324,56 @@ async fn a_pool_runs_no_more_than_it_may() {
     assert_eq!(reason(&stage, &second).await, "pool_limit");
     worker.report(&assignment, done()).await;
     assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_over_from_one_pool_does_not_delay_the_own_jobs_of_another() {
+    let stage = Stage::new();
+    stage.pools("topics: {over: [a, b], own: b}\npools: {a: {}, b: {}}\n").await;
+    for _ in 0..50 {
+        stage.submit(job("over")).await;
+    }
+    let own = stage.submit(job("own")).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("b", &["*"], 1)).await;
+    assert_eq!(worker.take().await.job.request.job_id, own);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_pool_passes_its_jobs_on() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: [a, b]}\npools: {a: {max_concurrent: 1}, b: {}}\n").await;
+    let mut a = Hand::attach_as(&stage.engine, "a", &Kind::of("a", &["*"], 9)).await;
+    let mut b = Hand::attach_as(&stage.engine, "b", &Kind::of("b", &["*"], 9)).await;
+    let (first, second) = (stage.submit(job("t")).await, stage.submit(job("t")).await);
+    assert_eq!(a.take().await.job.request.job_id, first);
+    assert_eq!(b.take().await.job.request.job_id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_mapping_is_a_new_chance_for_what_was_about_to_be_given_up() {
+    let stage = Stage::new();
+    stage.pools("topics: {other: d}\npools: {d: {dispatch: direct}}\n").await;
+    let id = stage.submit(job("t")).await;
+    stage.until_tried(&id, 1).await;
+    tokio::time::advance(Duration::from_secs(1_370)).await;
+    stage.until_tried(&id, 49).await;
+    stage.pools("topics: {'*': d}\npools: {d: {dispatch: direct}}\n").await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    stage.until_reason(&id, "no_workers").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("d", &["*"], 2)).await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_operators_at_once_do_not_undo_each_other() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let (caller, fast, slow) = (caller(), "fast".into(), "slow".into());
+    let (a, b) = tokio::join!(
+        stage.engine.set_pool_state(&caller, &fast, Some(Closed::Paused)),
+        stage.engine.set_pool_state(&caller, &slow, Some(Closed::Draining)),
+    );
+    assert!(a.is_ok() && b.is_ok());
+    let states: Vec<_> = stage.engine.pools().await.iter().map(|view| view.closed).collect();
+    assert_eq!(states, [Some(Closed::Paused), Some(Closed::Draining)]);
 }

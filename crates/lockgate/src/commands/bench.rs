@@ -1,8 +1,11 @@
 //! `lockgate bench`: what this build does on this machine, through the public API, next to the machine's own limits.
 
 mod backlog;
+mod decisions;
+mod governed;
 mod latency;
 mod limits;
+mod online;
 mod procfs;
 mod report;
 mod server;
@@ -37,15 +40,34 @@ struct Scale {
     /// Jobs waiting when the cost of a claim is measured.
     backlogs: &'static [usize],
     restart_jobs: usize,
+    /// Runs with and without a policy, and jobs in each.
+    governed_runs: usize,
+    governed_jobs: usize,
 }
 
 impl Bench {
     fn scale(&self) -> Scale {
         if self.quick {
-            return Scale { jobs: 20_000, runs: 1, latency_seconds: 3, backlogs: &[10_000], restart_jobs: 20_000 };
+            return Scale {
+                jobs: 20_000,
+                runs: 1,
+                latency_seconds: 3,
+                backlogs: &[10_000],
+                restart_jobs: 20_000,
+                governed_runs: 1,
+                governed_jobs: 10_000,
+            };
         }
         let runs = usize::try_from(self.runs).unwrap_or(1);
-        Scale { jobs: 60_000, runs, latency_seconds: 10, backlogs: &[10_000, 1_000_000], restart_jobs: 100_000 }
+        Scale {
+            jobs: 60_000,
+            runs,
+            latency_seconds: 10,
+            backlogs: &[10_000, 1_000_000],
+            restart_jobs: 100_000,
+            governed_runs: 7,
+            governed_jobs: 30_000,
+        }
     }
 
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
@@ -58,8 +80,11 @@ impl Bench {
         ));
         let folder = TempDir::with_prefix("lockgate-bench-")?;
         limits::measure(folder.path(), &mut report).await?;
+        decisions::measure(&mut report)?;
         throughput::measure(scale, &mut report).await?;
+        governed::measure(scale, &mut report).await?;
         latency::measure(scale, &mut report).await?;
+        online::measure(&mut report).await?;
         backlog::measure(scale, &mut report).await?;
         report.finish()?;
         Ok(Exit::Success)

@@ -69,6 +69,43 @@ async fn a_pools_file_is_followed_while_1000_jobs_a_second_flow_and_nothing_is_l
 }
 
 #[tokio::test]
+async fn a_pool_is_paused_drained_and_resumed_while_1000_jobs_a_second_flow() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("pools.yaml");
+    write(&file, "topics: {job.noop: [first, second]}\npools: {first: {}, second: {}}\n");
+    let server = Server::start(&["--no-worker", "--pools", file.to_str().expect("UTF-8")]).await;
+    let _first = server.worker("first-worker", 64, &["--pool", "first"]);
+    let _second = server.worker("second-worker", 64, &["--pool", "second"]);
+    let mut client = server.client().await;
+    let (stop, stopped) = oneshot::channel();
+    let flowing = tokio::spawn(flow(server.client().await, stopped));
+    wait_for_jobs(&mut client, 200).await;
+    let said = async |verb: &str| {
+        let output = server.cli(&["pools", verb, "first"]).await;
+        assert!(output.status.success(), "{output:?}");
+    };
+    said("pause").await;
+    submit(&mut client, vec![job("while-paused", "job.noop", "")]).await.expect("submitted");
+    server.wait_for_output(&["why", "while-paused"], "pool_paused").await;
+    said("resume").await;
+    until(&mut client, "while-paused", |job| job.ended_at_ms.is_some()).await;
+    said("drain").await;
+    submit(&mut client, vec![job("while-draining", "job.noop", "")]).await.expect("submitted");
+    until(&mut client, "while-draining", |job| job.ended_at_ms.is_some()).await;
+    said("resume").await;
+    stop.send(()).expect("it flows");
+    let sent = flowing.await.expect("every page was taken");
+    until_idle(&mut client).await;
+
+    assert_eq!(get(&mut client, "while-paused").await.history[0].worker_id, "first-worker", "it waited for its pool");
+    assert_eq!(get(&mut client, "while-draining").await.history[0].worker_id, "second-worker", "it was passed on");
+    for n in 0..sent {
+        let job = get(&mut client, &format!("job-{n}")).await;
+        assert_eq!((job.state(), job.attempts), (JobState::Succeeded, 1), "{job:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_whose_pools_do_not_know_its_worker_comes_up_without_it() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("pools.yaml");

@@ -74,7 +74,7 @@ fn a_start_by_a_wrong_clock_lies_between_dispatch_and_now() {
 fn running_time_counts_from_the_start() {
     let mut story = Story::of(NewJob { timeout_ms: Some(60_000), ..NewJob::default() }, allow());
     story.dispatch();
-    story.advance(90);
+    story.advance(90_000);
     assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::NotDue, "it waits for a slot; its own time has not begun");
     story.start();
     let binding = story.job.life.attempt.binding.clone().unwrap();
@@ -85,7 +85,7 @@ fn running_time_counts_from_the_start() {
 fn what_never_starts_is_lost_and_not_too_slow() {
     let mut story = Story::of(NewJob { timeout_ms: Some(1_000), ..NewJob::default() }, allow());
     story.dispatch();
-    story.advance(121);
+    story.advance(121_000);
     let lost = story.decide(Input::Woken).unwrap();
     assert_eq!(lost.job.life.last_error.unwrap().reason, Reason::DispatchLost);
     assert_eq!((lost.job.life.counters.failures, lost.job.life.counters.infra_failures), (0, 1));

@@ -78,11 +78,11 @@ fn the_lower_score_wins_then_the_lower_share_then_who_waited_longest() {
     roster.change(&0, |worker| worker.load = load(30, 31));
     roster.change(&1, |worker| worker.load = load(60, 0));
     roster.change(&2, |worker| worker.load = load(99, 0));
-    assert_eq!(roster.plan(&shape(), &"p".into(), 1), [(1, 1)], "0.60 is less than 0.61");
+    assert_eq!(roster.plan(&shape(), &"p".into(), 1, false), [(1, 1)], "0.60 is less than 0.61");
     for key in 0..3 {
         roster.change(&key, |worker| (worker.load, worker.active) = (Load::default(), 1));
     }
-    assert_eq!(roster.plan(&shape(), &"p".into(), 1), [(2, 1)], "one of eight is less than one of four");
+    assert_eq!(roster.plan(&shape(), &"p".into(), 1, false), [(2, 1)], "one of eight is less than one of four");
     for key in [2, 0, 1] {
         roster.change(&key, |worker| (worker.capacity, worker.active) = (4, 2));
     }
@@ -96,7 +96,7 @@ fn equal_workers_take_turns_within_one_plan_too() {
     for key in [1, 0] {
         roster.change(&key, |worker| worker.active += 1);
     }
-    assert_eq!(roster.plan(&shape(), &"p".into(), 3), [(1, 2), (0, 1)]);
+    assert_eq!(roster.plan(&shape(), &"p".into(), 3, false), [(1, 2), (0, 1)]);
 }
 
 #[test]
@@ -105,10 +105,13 @@ fn places_to_wait_in_are_given_when_nobody_has_a_free_slot() {
     for key in 0..2 {
         roster.change(&key, |worker| worker.spare = 2);
     }
-    let mut slots = roster.plan(&shape(), &"p".into(), 5);
+    let mut slots = roster.plan(&shape(), &"p".into(), 99, false);
     slots.sort_unstable();
     assert_eq!(slots, [(0, 1), (1, 4)]);
-    let mut all = roster.plan(&shape(), &"p".into(), 99);
+    let mut first = roster.plan(&shape(), &"p".into(), 5, true);
+    first.sort_unstable();
+    assert_eq!(first, slots, "slots before places to wait in");
+    let mut all = roster.plan(&shape(), &"p".into(), 99, true);
     all.sort_unstable();
     assert_eq!(all, [(0, 3), (1, 6)]);
 }

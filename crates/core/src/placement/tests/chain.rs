@@ -26,7 +26,7 @@ fn reason(candidate: Candidate, shape: Shape) -> String {
     roster.insert(1, candidate);
     let placement = roster.explain(&shape);
     let reason = placement.pools[0].workers[0].reason();
-    let planned = roster.plan(&Arc::new(shape), &"p".into(), 1);
+    let planned = roster.plan(&Arc::new(shape), &"p".into(), 1, false);
     assert_eq!(planned.is_empty(), reason.is_some());
     reason.map_or_else(|| "fits".into(), |reason| reason.to_string())
 }
@@ -86,7 +86,7 @@ fn without_overload_limits_a_full_worker_is_busy() {
     let reason = roster.explain(&Shape::of("x")).pools[0].workers[0].reason();
     assert_eq!(reason.map(|reason| reason.to_string()), Some("busy".into()));
     roster.change(&1, |worker| worker.active = 1);
-    assert_eq!(roster.plan(&Arc::new(Shape::of("x")), &"p".into(), 5), [(1, 1)]);
+    assert_eq!(roster.plan(&Arc::new(Shape::of("x")), &"p".into(), 5, false), [(1, 1)]);
 }
 
 #[test]

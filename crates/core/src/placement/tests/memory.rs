@@ -10,7 +10,7 @@ use crate::placement::{Candidate, Roster};
 const FILE: &str = "{topics: {job.*: [p, q]}, pools: {p: {}, q: {}}}";
 
 fn asked(roster: &mut Roster<u32>, topic: &str) -> Vec<(u32, u32)> {
-    roster.plan(&Arc::new(Shape::of(topic)), &"p".into(), 1)
+    roster.plan(&Arc::new(Shape::of(topic)), &"p".into(), 1, false)
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_shapes_asked_for_least_recently_are_forgotten_with_their_benches() {
     roster.insert(1, free("w", "p", 1_000));
     let host = |n: u32| Shape { placement: labels(&[("node.host", &n.to_string())]), ..Shape::of("job.a") };
     for n in 0..100 {
-        roster.plan(&Arc::new(host(n)), &"p".into(), 1);
+        roster.plan(&Arc::new(host(n)), &"p".into(), 1, false);
         assert_eq!(asked(&mut roster, "job.a").len(), 1);
         assert!(roster.shapes.len() <= 8 && roster.benches.len() <= 16, "{n}");
         assert!(roster.shapes.contains_key(&host(n)) && roster.shapes.contains_key(&Shape::of("job.a")), "{n}");
@@ -65,7 +65,7 @@ fn places_on_benches_are_bounded_too() {
     for n in 0..50 {
         assert_eq!(asked(&mut roster, &format!("job.all.{n}")).len(), 1);
         let shape = Shape { placement: labels(&[("node.n", &n.to_string())]), ..Shape::of("job.all") };
-        roster.plan(&Arc::new(shape), &"p".into(), 1);
+        roster.plan(&Arc::new(shape), &"p".into(), 1, false);
         assert!(roster.benches.seats() <= 40);
     }
     for key in 10..60 {

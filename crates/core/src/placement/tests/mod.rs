@@ -51,7 +51,7 @@ pub(super) fn free(worker: &str, pool: &str, capacity: u32) -> Candidate {
 
 /// Plans and gives the jobs to the workers.
 pub(super) fn place(roster: &mut Roster<u32>, shape: &Arc<Shape>, pool: &str, want: usize) -> Vec<(u32, u32)> {
-    let places = roster.plan(shape, &pool.into(), want);
+    let places = roster.plan(shape, &pool.into(), want, false);
     for (key, jobs) in &places {
         roster.change(key, |candidate| candidate.active += jobs);
     }

@@ -157,7 +157,7 @@ impl Pair {
     /// Equal to the model's choice, which passes every filter, has the least score and keeps to the capacity.
     fn place(&mut self, shape: &Arc<Shape>, pool: &str, want: usize) -> Result<(), TestCaseError> {
         let expected = self.model.plan(shape, &pool.into(), want);
-        let places = self.roster.plan(shape, &pool.into(), want);
+        let places = self.roster.plan(shape, &pool.into(), want, false);
         prop_assert_eq!(&places.iter().copied().collect::<BTreeMap<_, _>>(), &expected, "{} in {}", shape, pool);
         prop_assert_eq!(places.len(), expected.len(), "nobody is named twice");
         for (key, jobs) in places {
@@ -179,7 +179,7 @@ impl Pair {
         let mut shown: Vec<_> = open.map(|worker| worker.reason().map(|reason| reason.to_string())).collect();
         shown.sort();
         prop_assert_eq!(shown, self.model.shown(shape));
-        let placed = POOLS.iter().any(|pool| !self.roster.plan(shape, &(*pool).into(), 1).is_empty());
+        let placed = POOLS.iter().any(|pool| !self.roster.plan(shape, &(*pool).into(), 1, false).is_empty());
         prop_assert_eq!(code.is_none(), placed, "{}: a reason exists if and only if nobody takes it", shape);
         let hopeless = self.roster.is_hopeless(shape).map(|refusal| refusal.to_string());
         prop_assert_eq!(hopeless, self.model.hopeless(shape));
@@ -218,7 +218,7 @@ proptest! {
             for pool in POOLS {
                 for want in [1, 3, 20] {
                     let pool = pool.into();
-                    prop_assert_eq!(pair.roster.plan(&shape, &pool, want), anew.plan(&shape, &pool, want));
+                    prop_assert_eq!(pair.roster.plan(&shape, &pool, want, false), anew.plan(&shape, &pool, want, false));
                 }
             }
             pair.ask(&shape)?;

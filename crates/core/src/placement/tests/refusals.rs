@@ -108,7 +108,7 @@ fn a_closed_pool_gets_nothing_and_a_pause_holds_back_the_pools_after_it() {
     let shape = Arc::new(Shape::of("job.x"));
     let plans = |closed: &[(&str, Closed)]| {
         let mut roster = with(closed, both());
-        ["d1", "d2"].map(|pool| roster.plan(&shape, &pool.into(), 1).len())
+        ["d1", "d2"].map(|pool| roster.plan(&shape, &pool.into(), 1, false).len())
     };
     assert_eq!(plans(&[]), [1, 1]);
     assert_eq!(plans(&[("d1", Draining)]), [0, 1]);
@@ -123,12 +123,12 @@ fn a_closed_pool_gets_nothing_and_a_pause_holds_back_the_pools_after_it() {
 fn the_preferred_worker_takes_what_it_has_room_for_in_whichever_pool_of_the_route() {
     let mut roster = with(&[], [free("w0", "d1", 10), Candidate { active: 2, ..free("w1", "d2", 5) }, free("w2", "q", 5)]);
     let prefers = |name: &str| Arc::new(Shape { preferred_worker: Some(name.into()), ..Shape::of("job.x") });
-    assert_eq!(roster.plan(&prefers("w1"), &"d1".into(), 4), [(1, 3), (0, 1)]);
-    assert_eq!(roster.plan(&prefers("w1"), &"d2".into(), 9), [(1, 3)], "it has no room twice");
-    assert_eq!(roster.plan(&prefers("w2"), &"d1".into(), 1), [(0, 1)], "q is not on the route");
-    assert_eq!(roster.plan(&prefers("gone"), &"d1".into(), 1), [(0, 1)]);
+    assert_eq!(roster.plan(&prefers("w1"), &"d1".into(), 4, false), [(1, 3), (0, 1)]);
+    assert_eq!(roster.plan(&prefers("w1"), &"d2".into(), 9, false), [(1, 3)], "it has no room twice");
+    assert_eq!(roster.plan(&prefers("w2"), &"d1".into(), 1, false), [(0, 1)], "q is not on the route");
+    assert_eq!(roster.plan(&prefers("gone"), &"d1".into(), 1, false), [(0, 1)]);
     roster.change(&1, |worker| worker.away = Some(Away::Draining));
-    assert_eq!(roster.plan(&prefers("w1"), &"d1".into(), 1), [(0, 1)]);
+    assert_eq!(roster.plan(&prefers("w1"), &"d1".into(), 1, false), [(0, 1)]);
 }
 
 #[test]

@@ -36,15 +36,19 @@ const START: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(super) async fn start() -> Result<Self, CliError> {
+        Self::start_with(&[]).await
+    }
+
+    pub(super) async fn start_with(args: &[&str]) -> Result<Self, CliError> {
         let folder = TempDir::with_prefix("lockgate-bench-")?;
-        let (child, started) = launch(folder.path()).await?;
+        let (child, started) = launch(folder.path(), args).await?;
         Ok(Self { child, api: started.api, metrics: started.metrics, folder })
     }
 
     /// kill -9, and a new process on the same folder.
     pub(super) async fn crash_and_restart(&mut self) -> Result<(), CliError> {
         self.child.kill().await?;
-        let (child, started) = launch(self.folder.path()).await?;
+        let (child, started) = launch(self.folder.path(), &[]).await?;
         (self.child, self.api, self.metrics) = (child, started.api, started.metrics);
         Ok(())
     }
@@ -87,11 +91,12 @@ fn this_binary() -> Result<Command, CliError> {
     Ok(command)
 }
 
-async fn launch(folder: &Path) -> Result<(Child, Started), CliError> {
+async fn launch(folder: &Path, args: &[&str]) -> Result<(Child, Started), CliError> {
     let mut child = this_binary()?
         .args(["--json", "serve", "--no-worker", "--log", "error", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
         .arg("--data")
         .arg(folder)
+        .args(args)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;

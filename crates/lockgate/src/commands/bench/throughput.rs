@@ -18,7 +18,7 @@ pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Cli
         let (submit, drain) = drain(scale.jobs).await?;
         submits.push(submit);
         drains.push(drain);
-        let run = concurrent(scale.jobs).await?;
+        let run = concurrent_on(&Server::start().await?, scale.jobs).await?;
         concurrents.push(run.rate);
         costs.push(run);
     }
@@ -47,17 +47,16 @@ async fn drain(jobs: usize) -> Result<(f64, f64), CliError> {
     Ok((submitted, rate(jobs, first, last)))
 }
 
-struct Run {
+pub(super) struct Run {
     rate: f64,
-    cpu_us: f64,
+    pub(super) cpu_us: f64,
     bytes: f64,
     commits: f64,
     rss: f64,
 }
 
 /// Jobs a second from the first submit to the last end, the worker waiting from the start.
-async fn concurrent(jobs: usize) -> Result<Run, CliError> {
-    let server = Server::start().await?;
+pub(super) async fn concurrent_on(server: &Server, jobs: usize) -> Result<Run, CliError> {
     let client = server.client().await?;
     let _worker = server.worker(SLOTS)?;
     // The first job proves that the worker is there.

@@ -145,7 +145,7 @@ impl Stage {
     /// Under these pools from now on. What waits is read again.
     pub async fn adopt(&self, yaml: &str) -> Arc<Pools> {
         let pools = Arc::new(Pools::load("pools.yaml", yaml).unwrap_or_else(|errors| panic!("{errors:?}")));
-        self.lanes.adopt(pools.clone()).await;
+        self.lanes.adopt(pools.clone(), Vec::new()).await;
         self.lanes.rebuild(self.ready_lanes()).await;
         self.refill().await;
         pools

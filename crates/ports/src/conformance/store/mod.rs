@@ -121,6 +121,7 @@ macro_rules! store_conformance {
                 pending_jobs_wait_for_their_time,
                 expired_has_live_jobs_past_their_deadline,
                 held_has_the_jobs_of_one_session,
+                a_job_waits_in_the_lane_that_its_latest_verdict_says,
             }
             listings {
                 jobs_are_listed_newest_first_over_pages,

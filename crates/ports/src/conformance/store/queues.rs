@@ -4,7 +4,8 @@ use lockgate_core::ids::SessionId;
 use lockgate_core::job::{Input, Job, JobState, Outcome};
 use lockgate_core::lane::{Priority, ReadyKey};
 use lockgate_core::request::NewJob;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::stage::{Proof, StoreHarness, allow, ids, new_job, report};
@@ -139,5 +140,23 @@ pub async fn held_has_the_jobs_of_one_session(h: &StoreHarness) -> Proof {
     assert_eq!(ids(&h.store.held(&SessionId::from("one")).await?), ["c"]);
     assert_eq!(ids(&h.store.held(&SessionId::from("two")).await?), ["b"]);
     assert_eq!(h.store.held(&SessionId::from("three")).await?, []);
+    Ok(())
+}
+
+pub async fn a_job_waits_in_the_lane_that_its_latest_verdict_says(h: &StoreHarness) -> Proof {
+    let job = h.submit(new_job("a")).await?;
+    let before = job.lane();
+    let mut verdict = Verdict::plain(Decision::AllowWithConstraints, "few", "not many", BUILTIN_ALLOW.into());
+    verdict.constraints.max_concurrent = Some(2);
+    let judged = job.next(Input::Judged, &h.env(Judgement::Decided(Arc::new(verdict))))?;
+    h.commit(judged).await??;
+    let job = h.load("a").await?;
+    assert_ne!(job.lane(), before);
+    assert_eq!(ids(&h.store.ready(&job.lane(), None, 10).await?), ["a"]);
+    assert!(h.store.ready(&before, None, 10).await?.is_empty());
+    assert_eq!(h.store.ready_lanes().await?, [(job.lane(), 1)]);
+    // What waits is still found after everything unused was forgotten.
+    h.store.prune(Duration::from_secs(1), 100).await?;
+    assert_eq!(h.store.ready_lanes().await?, [(job.lane(), 1)]);
     Ok(())
 }

@@ -57,8 +57,10 @@ impl MemoryLanes {
 
 #[async_trait]
 impl Lanes for MemoryLanes {
-    async fn adopt(&self, pools: Arc<Pools>) {
-        self.state.lock().adopt(pools);
+    async fn adopt(&self, pools: Arc<Pools>, held: Vec<Hold>) {
+        let mut state = self.state.lock();
+        state.adopt(pools);
+        held.into_iter().for_each(|hold| state.hold(hold));
     }
 
     async fn offer(&self, jobs: Vec<Arc<Job>>) {

@@ -102,7 +102,7 @@ mod with_limits {
     async fn lanes_under(limits: &str) -> MemoryLanes {
         let text = format!("topics: {{'*': default}}\npools: {{default: {{}}}}\nlimits: [{limits}]");
         let lanes = MemoryLanes::default();
-        lanes.adopt(Arc::new(Pools::load("pools.yaml", &text).unwrap())).await;
+        lanes.adopt(Arc::new(Pools::load("pools.yaml", &text).unwrap()), Vec::new()).await;
         lanes
     }
 
