@@ -1,23 +1,21 @@
 //! Claim for free places, judge again if the policy moved, commit DISPATCHED, send.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::ids::{JobId, PoolName, SessionId};
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
-use lockgate_core::lane::{Priority, Shape};
-use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing, RoutingId};
+use lockgate_core::pools::RoutingId;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Judgement;
-use lockgate_ports::{Claim, ClaimRequest, Demand, Settlement, SnapshotKind, StoreError};
+use lockgate_ports::{Claim, Settlement, SnapshotKind, StoreError};
 
-use super::seats::Want;
+use super::claim::by_pool;
 use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
 
 /// A claimed job on its way to a session.
-struct Ticket {
+pub(super) struct Ticket {
     session: SessionId,
     claim: Claim,
     job: Arc<Job>,
@@ -34,7 +32,7 @@ enum Doubt {
 
 /// What one round of claims is about to send.
 #[derive(Default)]
-struct Outgoing {
+pub(super) struct Outgoing {
     steps: Vec<Step>,
     /// The tickets of the steps, in their order.
     sent: Vec<Ticket>,
@@ -75,109 +73,8 @@ impl Inner {
         Ok(round)
     }
 
-    /// Limits by time may have room again: only claims let time pass, so this is one for nobody. When the next one has.
-    async fn pass_time(&self) -> Option<Timestamp> {
-        let (pool, now) = (PoolName::from(DEFAULT_POOL), self.ports.clock.now());
-        let nobody = ClaimRequest { pool: pool.clone(), serving: pool, seats: Vec::new(), limit: 0, now };
-        self.ports.lanes.claim(nobody).await.again_at
-    }
-
-    /// Jobs of a pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
-    /// their route, unless they are to wait because the pool is paused. Every pool's own jobs come first. What found no
-    /// place anywhere.
-    async fn claim_all(
-        &self,
-        mut wants: BTreeMap<PoolName, Vec<Want>>,
-        routing: &Routing,
-        out: &mut Outgoing,
-        round: &mut Round,
-    ) -> Vec<Want> {
-        let mut unplaced = Vec::new();
-        for rank in 0.. {
-            let mut short: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
-            for (pool, wants) in wants {
-                let choices = self.choices(wants, routing, rank, &mut unplaced);
-                for (serving, group) in choices {
-                    let left = self.claim_for(&pool, &serving, group, out, round).await;
-                    if routing.closed(&serving) != Some(Closed::Paused) && !left.is_empty() {
-                        short.entry(pool.clone()).or_default().extend(left);
-                    }
-                }
-            }
-            if short.is_empty() {
-                break;
-            }
-            wants = short;
-        }
-        unplaced
-    }
-
-    /// Jobs by the pool they try after `rank` others; those that have none left are `unplaced`.
-    fn choices(
-        &self,
-        wants: Vec<Want>,
-        routing: &Routing,
-        rank: usize,
-        unplaced: &mut Vec<Want>,
-    ) -> BTreeMap<PoolName, Vec<Want>> {
-        let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
-        for want in wants {
-            let Ok(route) = routing.pools.route(&want.shape) else { continue };
-            match self.choice(&want.shape, &route, rank) {
-                Some(serving) => choices.entry(serving).or_default().push(want),
-                None => unplaced.push(want),
-            }
-        }
-        choices
-    }
-
-    /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent,
-    /// for nobody can give back what has not arrived.
-    fn make_room(&self, unplaced: Vec<Want>, routing: &Routing) {
-        for want in unplaced.into_iter().filter(|want| want.urgency == Priority::Critical) {
-            if let Ok(route) = routing.pools.route(&want.shape) {
-                self.edge.ask_back(&want.shape, &route, routing, want.urgency);
-            }
-        }
-    }
-
-    /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first.
-    fn choice(&self, shape: &Shape, route: &Route, rank: usize) -> Option<PoolName> {
-        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.pool_of(worker));
-        let Some(first) = preferred.filter(|pool| route.contains(pool)) else { return route.pools().get(rank).cloned() };
-        let others = route.pools().iter().filter(|pool| **pool != first).cloned();
-        std::iter::once(first.clone()).chain(others).nth(rank)
-    }
-
-    /// One claim for the free places of one pool's workers. What found no place.
-    async fn claim_for(
-        &self,
-        pool: &PoolName,
-        serving: &PoolName,
-        wants: Vec<Want>,
-        out: &mut Outgoing,
-        round: &mut Round,
-    ) -> Vec<Want> {
-        let plan = self.edge.plan(serving, &wants);
-        if !plan.seats.is_empty() {
-            let request = ClaimRequest {
-                pool: pool.clone(),
-                serving: serving.clone(),
-                seats: plan.seats.iter().map(|place| place.seat.clone()).collect(),
-                limit: self.settings.batch_max,
-                now: self.ports.clock.now(),
-            };
-            let claimed = self.ports.lanes.claim(request).await;
-            round.again_at = claimed.again_at;
-            let tickets = self.tickets(claimed.claims, |seat| plan.seats[seat].session.clone()).await;
-            self.take_places(tickets, &plan.routing, out);
-        }
-        let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);
-        short.map(|(want, jobs)| Want { jobs, ..want }).collect()
-    }
-
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
-    async fn tickets(&self, claims: Vec<Claim>, session: impl Fn(usize) -> SessionId) -> Vec<Ticket> {
+    pub(super) async fn tickets(&self, claims: Vec<Claim>, session: impl Fn(usize) -> SessionId) -> Vec<Ticket> {
         let missing: Vec<_> = claims.iter().filter(|c| c.job.is_none()).map(|c| c.job_id.clone()).collect();
         let mut loaded = self.load_surely(&missing).await.into_iter();
         let mut tickets = Vec::with_capacity(claims.len());
@@ -242,7 +139,7 @@ impl Inner {
 
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
-    fn take_places(&self, tickets: Vec<Ticket>, routing: &RoutingId, out: &mut Outgoing) {
+    pub(super) fn take_places(&self, tickets: Vec<Ticket>, routing: &RoutingId, out: &mut Outgoing) {
         for ticket in tickets {
             if !self.verdict_stands(&ticket.job) {
                 out.stale.push(ticket);
@@ -369,17 +266,6 @@ impl Inner {
         let active = self.ports.store.active(kind).await?;
         Ok(active.map_or_else(|| kind.builtin().into(), |active| active.id))
     }
-}
-
-/// What waits, by the pool in whose lanes it does. What no pool may take is left out: nobody can claim it.
-fn by_pool(demand: Vec<Demand>) -> BTreeMap<PoolName, Vec<Want>> {
-    let mut pools: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
-    for Demand { pool, shape, urgency, waiting } in demand {
-        if let Some(pool) = pool {
-            pools.entry(pool).or_default().push(Want { shape, urgency, jobs: waiting });
-        }
-    }
-    pools
 }
 
 /// Dispatched by the commit whose outcome was unknown: the same attempt, on the same session.

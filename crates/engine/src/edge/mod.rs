@@ -1,6 +1,7 @@
 //! The edge: holds worker sessions, claims for their free places, takes their reports.
 
 mod attach;
+mod claim;
 mod dispatch;
 mod pace;
 mod protocol;
@@ -8,6 +9,7 @@ mod recall;
 mod report;
 mod revoke;
 mod seats;
+mod session;
 mod sessions;
 
 pub use attach::Attachment;

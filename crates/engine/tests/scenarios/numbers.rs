@@ -26,6 +26,9 @@ async fn every_family_moves() {
     assert!(stage.number("lockgate_inflight_leases") >= 1.0);
     assert!(stage.number("lockgate_queue_depth") >= 1.0);
     assert!(stage.number("lockgate_retry_depth") >= 1.0);
+    assert!(stage.number("lockgate_tenant_oldest_wait_seconds") >= 2.0);
+    let share = stage.number("lockgate_tenant_share_error_ratio");
+    assert!(share.abs() < 0.5, "the only tenant gets what it is entitled to: {share}");
     worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
 
     let assignment = worker.take().await;

@@ -9,6 +9,7 @@ use lockgate_core::pools::Closed;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::worker::Load;
 use lockgate_engine::{ApiError, ToWorker};
+use lockgate_ports::{Hold, Lanes};
 
 use super::stage::{Hand, Kind, Stage, caller, job};
 
@@ -376,4 +377,22 @@ async fn two_operators_at_once_do_not_undo_each_other() {
     assert!(a.is_ok() && b.is_ok());
     let states: Vec<_> = stage.engine.pools().await.iter().map(|view| view.closed).collect();
     assert_eq!(states, [Some(Closed::Paused), Some(Closed::Draining)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_limit_counts_wrongly_is_freed_within_half_a_minute() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: p}\npools: {p: {tenant_max_concurrent: 1}}\n").await;
+    let id = stage.submit(job("t")).await;
+    let lane = stage.job(&id).await.lane();
+    stage.lanes.hold(vec![Hold { lane, pool: "p".into(), token: "nobody-has-it".into() }]).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 1)).await;
+    assert_eq!(reason(&stage, &id).await, "tenant_limit");
+    let mut beats = tokio::time::interval(Duration::from_secs(3));
+    for _ in 0..11 {
+        beats.tick().await;
+        worker.beat().await;
+    }
+    assert_eq!(worker.take().await.job.request.job_id, id);
+    assert!((stage.number("lockgate_limits_leaked_total") - 1.0).abs() < f64::EPSILON);
 }

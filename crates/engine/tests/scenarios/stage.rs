@@ -40,6 +40,7 @@ impl Clock for PausedClock {
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
+    pub(crate) lanes: Arc<MemoryLanes>,
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,
@@ -62,9 +63,10 @@ impl Stage {
     fn on(store: MemoryStore, clock: Arc<dyn Clock>, entropy: Arc<SeededEntropy>, settings: Settings) -> Self {
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
+        let lanes = Arc::new(MemoryLanes::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
-            lanes: Arc::new(MemoryLanes::default()),
+            lanes: lanes.clone(),
             bus: Arc::new(MemoryBus::default()),
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
@@ -77,7 +79,7 @@ impl Stage {
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, registry, kernel_off, clock, entropy, stop, running }
+        Self { engine, store, lanes, registry, kernel_off, clock, entropy, stop, running }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.

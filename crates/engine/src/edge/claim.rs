@@ -1,0 +1,127 @@
+//! Who gets what: claims for the places that the roster plans, pool by pool.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::ids::PoolName;
+use lockgate_core::lane::{Priority, Shape};
+use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{ClaimRequest, Demand};
+
+use super::dispatch::{Outgoing, Round};
+use super::seats::Want;
+use crate::Inner;
+
+impl Inner {
+    /// Limits by time may have room again: only claims let time pass, so this is one for nobody. When the next one has.
+    pub(super) async fn pass_time(&self) -> Option<Timestamp> {
+        let (pool, now) = (PoolName::from(DEFAULT_POOL), self.ports.clock.now());
+        let nobody = ClaimRequest { pool: pool.clone(), serving: pool, seats: Vec::new(), limit: 0, now };
+        self.ports.lanes.claim(nobody).await.again_at
+    }
+
+    /// Jobs of a pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
+    /// their route, unless they are to wait because the pool is paused. Every pool's own jobs come first. What found no
+    /// place anywhere.
+    pub(super) async fn claim_all(
+        &self,
+        mut wants: BTreeMap<PoolName, Vec<Want>>,
+        routing: &Routing,
+        out: &mut Outgoing,
+        round: &mut Round,
+    ) -> Vec<Want> {
+        let mut unplaced = Vec::new();
+        for rank in 0.. {
+            let mut short: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+            for (pool, wants) in wants {
+                let choices = self.choices(wants, routing, rank, &mut unplaced);
+                for (serving, group) in choices {
+                    let left = self.claim_for(&pool, &serving, group, out, round).await;
+                    if routing.closed(&serving) != Some(Closed::Paused) && !left.is_empty() {
+                        short.entry(pool.clone()).or_default().extend(left);
+                    }
+                }
+            }
+            if short.is_empty() {
+                break;
+            }
+            wants = short;
+        }
+        unplaced
+    }
+
+    /// Jobs by the pool they try after `rank` others; those that have none left are `unplaced`.
+    fn choices(
+        &self,
+        wants: Vec<Want>,
+        routing: &Routing,
+        rank: usize,
+        unplaced: &mut Vec<Want>,
+    ) -> BTreeMap<PoolName, Vec<Want>> {
+        let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+        for want in wants {
+            let Ok(route) = routing.pools.route(&want.shape) else { continue };
+            match self.choice(&want.shape, &route, rank) {
+                Some(serving) => choices.entry(serving).or_default().push(want),
+                None => unplaced.push(want),
+            }
+        }
+        choices
+    }
+
+    /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent,
+    /// for nobody can give back what has not arrived.
+    pub(super) fn make_room(&self, unplaced: Vec<Want>, routing: &Routing) {
+        for want in unplaced.into_iter().filter(|want| want.urgency == Priority::Critical) {
+            if let Ok(route) = routing.pools.route(&want.shape) {
+                self.edge.ask_back(&want.shape, &route, routing, want.urgency);
+            }
+        }
+    }
+
+    /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first.
+    fn choice(&self, shape: &Shape, route: &Route, rank: usize) -> Option<PoolName> {
+        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.pool_of(worker));
+        let Some(first) = preferred.filter(|pool| route.contains(pool)) else { return route.pools().get(rank).cloned() };
+        let others = route.pools().iter().filter(|pool| **pool != first).cloned();
+        std::iter::once(first.clone()).chain(others).nth(rank)
+    }
+
+    /// One claim for the free places of one pool's workers. What found no place.
+    async fn claim_for(
+        &self,
+        pool: &PoolName,
+        serving: &PoolName,
+        wants: Vec<Want>,
+        out: &mut Outgoing,
+        round: &mut Round,
+    ) -> Vec<Want> {
+        let plan = self.edge.plan(serving, &wants);
+        if !plan.seats.is_empty() {
+            let request = ClaimRequest {
+                pool: pool.clone(),
+                serving: serving.clone(),
+                seats: plan.seats.iter().map(|place| place.seat.clone()).collect(),
+                limit: self.settings.batch_max,
+                now: self.ports.clock.now(),
+            };
+            let claimed = self.ports.lanes.claim(request).await;
+            round.again_at = claimed.again_at;
+            let tickets = self.tickets(claimed.claims, |seat| plan.seats[seat].session.clone()).await;
+            self.take_places(tickets, &plan.routing, out);
+        }
+        let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);
+        short.map(|(want, jobs)| Want { jobs, ..want }).collect()
+    }
+}
+
+/// What waits, by the pool in whose lanes it does. What no pool may take is left out: nobody can claim it.
+pub(super) fn by_pool(demand: Vec<Demand>) -> BTreeMap<PoolName, Vec<Want>> {
+    let mut pools: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
+    for Demand { pool, shape, urgency, waiting } in demand {
+        if let Some(pool) = pool {
+            pools.entry(pool).or_default().push(Want { shape, urgency, jobs: waiting });
+        }
+    }
+    pools
+}

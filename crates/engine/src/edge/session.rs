@@ -1,0 +1,82 @@
+//! One session, and what the roster is told of it.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::SessionId;
+use lockgate_core::job::Job;
+use lockgate_core::placement::{Away, Candidate};
+
+use super::sessions::{Session, State};
+use super::{Assignment, ToWorker};
+
+impl State {
+    /// Tells the roster what became of a session.
+    pub(super) fn touch(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        if session.held.len() > session.profile.slots as usize {
+            self.ahead.insert(id.clone());
+        } else {
+            self.ahead.remove(id);
+        }
+        let now = session.candidate();
+        match self.roster.get(id) {
+            Some(known) if (known.active, known.load, known.away) == (now.active, now.load, now.away) => {}
+            Some(_) => self.roster.change(id, |known| *known = now),
+            None => self.roster.insert(id.clone(), now),
+        }
+    }
+}
+
+impl Session {
+    fn candidate(&self) -> Candidate {
+        let away = match (self.is_attached(), self.draining) {
+            (false, _) => Some(Away::Detached),
+            (true, true) => Some(Away::Draining),
+            (true, false) => None,
+        };
+        Candidate {
+            profile: self.profile.clone(),
+            capacity: self.profile.slots,
+            spare: self.prefetch,
+            active: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+            load: self.load,
+            away,
+        }
+    }
+
+    pub(super) fn is_attached(&self) -> bool {
+        self.outbound.as_ref().is_some_and(|outbound| !outbound.is_closed())
+    }
+
+    /// Tells the worker to leave. Said again when the same session attaches anew, for it may not have heard.
+    pub(super) fn send_away(&mut self) {
+        self.sent_away = true;
+        let _ = self.outbound.as_ref().map(|outbound| outbound.send(ToWorker::Drain));
+        self.drain();
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.dismiss_if_done();
+    }
+
+    /// Places are taken before an assignment is on its way and freed after its end, so an empty session has nothing to
+    /// come. Said anew whenever it becomes so: a worker that leaves twice leaves once.
+    pub(super) fn dismiss_if_done(&self) {
+        if let Some(outbound) = self.outbound.as_ref().filter(|_| self.draining && self.held.is_empty()) {
+            // A closed stream means that the worker attaches again, and says again that it is draining.
+            let _ = outbound.send(ToWorker::Dismissed);
+        }
+    }
+}
+
+impl Assignment {
+    pub(super) fn of(job: &Arc<Job>) -> Self {
+        let binding = job.life.attempt.binding.as_ref();
+        Self {
+            number: binding.map_or(0, |b| b.assignment),
+            timeout: binding.map(|b| b.timeout_at.since(b.dispatched_at)).unwrap_or_default(),
+            job: job.clone(),
+        }
+    }
+}
