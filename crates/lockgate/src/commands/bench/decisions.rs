@@ -51,13 +51,14 @@ impl Velocity for NoWindows {
 }
 
 /// Nine of ten rules are found by topic and tenant; one of ten is an expression over every job, half of them over the
-/// payload alone. None of them matches, so that every candidate is evaluated, and the last rule allows.
-pub(super) fn policy(rules: usize) -> String {
+/// payload alone, over a `number` and a `word` that every job must have. None of them matches, so that every candidate is
+/// evaluated, and the last rule allows.
+pub(super) fn policy(rules: usize, number: &str, word: &str) -> String {
     let mut text = String::from("version: 1\nrules:\n");
     for i in 1..rules {
         let conditions = match i % 10 {
-            0 if i % 20 == 0 => format!("when: \"job.labels.team == 'team-{i}' && payload.amount > 10\""),
-            0 => format!("when: \"payload.amount > {i}000\""),
+            0 if i % 20 == 0 => format!("when: \"{word} == 'team-{i}' && {number} > 10\""),
+            0 => format!("when: \"{number} > {i}000\""),
             1..=3 => format!("topics: [job.area{i}.run], risk_tags: [x]"),
             4..=6 => format!("topics: ['job.area{}.*'], labels: {{env: e{i}}}", i % 97),
             7 | 8 => format!("tenants: [tenant-{}], labels: {{env: e{i}}}", i % 89),
@@ -77,7 +78,7 @@ fn request(i: usize) -> Option<JobRequest> {
 
 /// Microseconds, sorted.
 fn verdicts(rules: usize) -> Result<Vec<f64>, CliError> {
-    let policy = Policy::load("policy.yaml", &policy(rules))
+    let policy = Policy::load("policy.yaml", &policy(rules, "payload.amount", "job.labels.team"))
         .map_err(|errors| CliError::Server(errors.first().map(ToString::to_string).unwrap_or_default()))?;
     let requests: Vec<JobRequest> = (0..64).filter_map(request).collect();
     let verdict = |request: &JobRequest| timed(|| policy.evaluate(&Subject::new(request, Timestamp::ZERO), &NoWindows));
