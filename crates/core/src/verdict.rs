@@ -39,7 +39,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// The rule that decided.
     pub rule: Arc<str>,
-    /// SHA-256 of the rule's own text. Approvals bind to it, so that an unrelated change of the policy keeps them.
+    /// SHA-256 of the rule's own text, if it asks for an approval: that binds to it, so that an unrelated change of the
+    /// policy keeps it.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub rule_hash: Arc<str>,
     pub reason: Arc<str>,

@@ -72,6 +72,8 @@ pub(crate) struct Job {
     pub(crate) requires: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) concurrency_key: Option<String>,
     pub(crate) state: &'static str,
     pub(crate) phase: &'static str,
     pub(crate) life: u32,

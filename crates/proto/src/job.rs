@@ -22,6 +22,7 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
         timeout_ms: millis(request.timeout(&defaults.timeouts)),
         requires: request.requires.iter().map(ToString::to_string).collect(),
         trace_id: text(request.trace_id.as_deref()),
+        concurrency_key: text(request.concurrency_key.as_deref()),
         state: v1::JobState::from(life.state).into(),
         phase: v1::Phase::from(life.state.phase()).into(),
         life: life.no,

@@ -111,6 +111,10 @@ impl Policy {
                 verdict = tighten(verdict, self.verdict(&found));
             }
         }
+        if verdict.decision != Decision::RequireApproval {
+            // Only approvals bind to it, and every row of every job would carry it.
+            verdict.rule_hash = "".into();
+        }
         verdict
     }
 

@@ -12,7 +12,7 @@ async fn a_submitted_job_is_acknowledged_and_readable() {
         .post_text(
             "/v1/jobs",
             r#"{"topic":"job.echo","payload":{"b": 1,  "a": 2.0},"job_id":"mine","priority":"high","labels":{"team":"x"},
-                "env":{"E":"1"},"max_attempts":5,"timeout_ms":2000,"deadline_ms":60000,"requires":["gpu"],"trace_id":"t-1"}"#,
+                "env":{"E":"1"},"max_attempts":5,"timeout_ms":2000,"deadline_ms":60000,"requires":["gpu"],"trace_id":"t-1","concurrency_key":"k-1"}"#,
         )
         .await;
     assert_eq!(reply.status, 201, "{reply:?}");
@@ -32,6 +32,7 @@ async fn a_submitted_job_is_acknowledged_and_readable() {
         ("timeout_ms", json!(2000)),
         ("requires", json!(["gpu"])),
         ("trace_id", json!("t-1")),
+        ("concurrency_key", json!("k-1")),
         ("state", json!("SCHEDULED")),
         ("phase", json!("QUEUED")),
         ("life", json!(1)),

@@ -81,6 +81,7 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
         ("platform", pairs(&job.platform_labels)),
         ("env", pairs(&job.env)),
         ("key", text(&job.idempotency_key)),
+        ("shares limits", text(&job.concurrency_key)),
         ("trace", text(&job.trace_id)),
         ("payload", job.payload.as_ref().map(|payload| Field::clipped(payload.get()))),
     ];

@@ -75,6 +75,7 @@ impl Job {
             timeout_ms: job.timeout_ms,
             requires: job.requires,
             trace_id: present(job.trace_id),
+            concurrency_key: present(job.concurrency_key),
             life: job.life,
             attempt: job.attempts,
             attempts: None,

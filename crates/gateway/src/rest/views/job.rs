@@ -47,6 +47,8 @@ pub(in crate::rest) struct Job {
     requires: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_key: Option<String>,
     state: &'static str,
     /// The simple view of the state: QUEUED, RUNNING, SUCCEEDED, FAILED or DEADLETTER.
     phase: &'static str,
@@ -159,6 +161,7 @@ impl Job {
             timeout_ms: u64::try_from(request.timeout(&defaults.timeouts).as_millis()).unwrap_or(u64::MAX),
             requires: request.requires.iter().map(ToString::to_string).collect(),
             trace_id: request.trace_id.as_ref().map(ToString::to_string),
+            concurrency_key: request.concurrency_key.as_ref().map(ToString::to_string),
             state: life.state.as_str(),
             phase: phase(life.state.phase()),
             life: life.no,
