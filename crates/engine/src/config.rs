@@ -23,6 +23,22 @@ pub(crate) struct Config {
     changing: tokio::sync::Mutex<()>,
 }
 
+/// What became of a look at what is in force.
+enum Read<T> {
+    Same,
+    New(T),
+    Unreadable,
+}
+
+impl<T> Read<T> {
+    fn into_new(self) -> Option<T> {
+        match self {
+            Self::New(new) => Some(new),
+            Self::Same | Self::Unreadable => None,
+        }
+    }
+}
+
 impl Config {
     pub(crate) fn routing(&self) -> Arc<Routing> {
         self.routing.lock().clone()
@@ -48,14 +64,32 @@ impl Inner {
     /// Follows what the Store has in force, whoever put it there. Repeated by the next tick until it went through.
     pub(crate) async fn configs_once(&self) -> Result<(), StoreError> {
         let _one_at_a_time = self.config.changing.lock().await;
-        self.config.unreadable.store(false, Ordering::Relaxed);
+        self.follow_config().await
+    }
+
+    /// Workers come back before a new process has read what is in force: they must not be measured by less.
+    pub(crate) async fn configured(&self) -> Result<(), StoreError> {
+        if self.config.laid_out_at().is_some() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.config.changing.lock().await;
+        // Somebody else may have read it meanwhile.
+        if self.config.laid_out_at().is_some() { Ok(()) } else { self.follow_config().await }
+    }
+
+    async fn follow_config(&self) -> Result<(), StoreError> {
         let timeouts = self.config.timeouts();
-        if let Some(changed) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
+        // Timeouts that cannot be read leave those that are known: nobody runs where he must not.
+        if let Read::New(changed) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
             *self.config.timeouts.lock() = Arc::new(changed);
         }
         let known = self.routing();
         let pools = self.changed(SnapshotKind::Pools, &known.id().pools, Pools::load).await?;
-        let states = self.changed(SnapshotKind::PoolStates, &known.id().states, |_, text| PoolStates::read(text)).await?;
+        let read = |_: &str, text: &str| PoolStates::read(text);
+        let states = self.changed(SnapshotKind::PoolStates, &known.id().states, read).await?;
+        let unreadable = matches!(pools, Read::Unreadable) || matches!(states, Read::Unreadable);
+        self.config.unreadable.store(unreadable, Ordering::Relaxed);
+        let (pools, states) = (pools.into_new(), states.into_new());
         if pools.is_some() || states.is_some() {
             let pools = pools.map_or_else(|| known.pools.clone(), Arc::new);
             let routing = Arc::new(Routing::new(pools, states.unwrap_or_else(|| known.states.clone())));
@@ -69,30 +103,23 @@ impl Inner {
         Ok(())
     }
 
-    /// Workers come back before a new process has read what is in force: they must not be measured by less.
-    pub(crate) async fn configured(&self) -> Result<(), StoreError> {
-        if self.config.laid_out.lock().is_some() {
-            return Ok(());
-        }
-        self.configs_once().await
-    }
-
     /// What is in force in the Store, if it is not what is known here.
     async fn changed<T, E: std::fmt::Debug>(
         &self,
         kind: SnapshotKind,
         known: &Arc<str>,
         read: impl FnOnce(&str, &str) -> Result<T, E>,
-    ) -> Result<Option<T>, StoreError> {
+    ) -> Result<Read<T>, StoreError> {
         let active = self.ports.store.active(kind).await?;
-        let Some(active) = active.filter(|active| active.id != *known) else { return Ok(None) };
-        let read = read(kind.as_str(), &active.text);
-        if let Err(errors) = &read {
+        let Some(active) = active.filter(|active| active.id != *known) else { return Ok(Read::Same) };
+        Ok(match read(kind.as_str(), &active.text) {
+            Ok(new) => Read::New(new),
             // It was checked before it was stored, so only another version of Lockgate can fail to read it.
-            self.config.unreadable.store(true, Ordering::Relaxed);
-            tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "what is in force cannot be read here");
-        }
-        Ok(read.ok())
+            Err(errors) => {
+                tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "what is in force cannot be read here");
+                Read::Unreadable
+            }
+        })
     }
 
     /// Puts what waits into the lanes of its pools anew, once for each configuration.
@@ -110,6 +137,8 @@ impl Inner {
         // Read after the lanes were emptied: what is offered from now on lands in the new ones.
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
+        // What was sent between the first look and the new lanes counts too.
+        self.ports.lanes.hold(self.held_by_workers().await?).await;
         *self.config.laid_out.lock() = Some((snapshot, at));
         Ok(())
     }

@@ -85,8 +85,9 @@ impl Gateway {
         let engine = shared.engine.clone();
         let ready = || async { engine.ready().await.is_ok() };
         let (grpc, reporter) = grpc::router(&shared).await.map_err(io::Error::other)?;
+        let open = shared.settings.doors;
         let doors = serve::Doors { hosts, grpc: Some(grpc), rest: rest::router(shared) };
-        let health = grpc::health::mirror(reporter, closing.clone(), ready);
+        let health = grpc::health::mirror(reporter, open, closing.clone(), ready);
         tokio::join!(serve::serve(listener, doors, closing, shutdown), health);
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(super) struct LaneIds {
 /// A client that makes up topics must not fill the memory.
 const LANES_REMEMBERED_MAX: usize = 10_000;
 /// Lanes looked at in one round of pruning.
-const LANES_LOOKED_AT: i64 = 1_000;
+const LANES_LOOKED_AT: i64 = 10_000;
 
 impl LaneIds {
     pub(super) fn clear(&mut self) {
@@ -126,7 +126,9 @@ impl<'c> Ledger<'c> {
             self.conn.prepare_cached("SELECT lane_id FROM lanes WHERE lane_id > ?1 ORDER BY lane_id LIMIT ?2")?;
         let page: Vec<i64> =
             query.query_map([self.lanes.looked_at, LANES_LOOKED_AT], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        self.lanes.looked_at = page.last().copied().unwrap_or_default();
+        // A short page is the last one: the next round begins anew.
+        let more = i64::try_from(page.len()).is_ok_and(|looked| looked == LANES_LOOKED_AT);
+        self.lanes.looked_at = page.last().copied().filter(|_| more).unwrap_or_default();
         let mut delete = self.conn.prepare_cached(include_str!("../../queries/forget_lane.sql"))?;
         let mut forgotten = 0;
         for id in page {

@@ -171,10 +171,11 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// The pool of a worker, by its name.
-    pub fn pool_of(&self, worker: &WorkerId) -> Option<&PoolName> {
-        let slot = self.by_name.get(worker)?.first()?;
-        Some(&self.workers.get(*slot)?.candidate.profile.pool)
+    /// The pool in which the worker of this name has a free slot.
+    pub fn ready_in(&self, worker: &WorkerId) -> Option<&PoolName> {
+        let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| self.workers.get(*slot));
+        let free = |worker: &&Worker<K>| worker.rank.as_ref().is_some_and(|rank| rank.room(false) > 0);
+        sessions.find(free).map(|worker| &worker.candidate.profile.pool)
     }
 
     /// Jobs that a worker may be given now: its free slots, and with `ahead` the places to wait in.

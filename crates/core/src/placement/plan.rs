@@ -32,6 +32,15 @@ impl<K: Ord + Clone> Roster<K> {
         places
     }
 
+    /// Whether some worker of a pool of its route fits the shape, be it busy or away.
+    pub fn anyone_fits(&mut self, shape: &Arc<Shape>, serving: &PoolName) -> bool {
+        let bench = self.ask(shape, |outlook| {
+            let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
+            stops.iter().find(|stop| stop.pool == *serving).map(|stop| stop.bench)
+        });
+        bench.and_then(|id| self.benches.get(id)).is_some_and(|bench| bench.fit > 0)
+    }
+
     /// What cannot be waited for: no pool may take the shape, or all that may are `direct` and nobody there fits.
     pub fn is_hopeless(&mut self, shape: &Arc<Shape>) -> Option<Refusal> {
         let direct = self.ask(shape, |outlook| {

@@ -61,7 +61,7 @@ impl Inner {
         let mut choices: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
         for want in wants {
             let Ok(route) = routing.pools.route(&want.shape) else { continue };
-            match self.choice(&want.shape, &route, rank) {
+            match self.choice(&want.shape, &route, routing, rank) {
                 Some(serving) => choices.entry(serving).or_default().push(want),
                 None => unplaced.push(want),
             }
@@ -79,10 +79,12 @@ impl Inner {
         }
     }
 
-    /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first.
-    fn choice(&self, shape: &Shape, route: &Route, rank: usize) -> Option<PoolName> {
-        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.pool_of(worker));
-        let Some(first) = preferred.filter(|pool| route.contains(pool)) else { return route.pools().get(rank).cloned() };
+    /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first, while that
+    /// one is open and the worker has room.
+    fn choice(&self, shape: &Shape, route: &Route, routing: &Routing, rank: usize) -> Option<PoolName> {
+        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.ready_in(worker));
+        let open = |pool: &PoolName| route.contains(pool) && routing.closed(pool).is_none();
+        let Some(first) = preferred.filter(open) else { return route.pools().get(rank).cloned() };
         let others = route.pools().iter().filter(|pool| **pool != first).cloned();
         std::iter::once(first.clone()).chain(others).nth(rank)
     }

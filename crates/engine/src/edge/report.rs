@@ -11,6 +11,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
 
+use super::sessions::Session;
 use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
@@ -20,6 +21,11 @@ type Known = Option<(Arc<Job>, Option<Timestamp>)>;
 
 fn is_success(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Succeeded { .. })
+}
+
+/// Its handler came to an end by itself.
+fn ran(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Succeeded { .. } | Outcome::FailedRetryable { .. } | Outcome::FailedFatal { .. })
 }
 
 impl Inner {
@@ -96,6 +102,7 @@ impl Inner {
         epoch: u64,
         results: &[ResultReport],
     ) -> Result<Vec<(AttemptToken, Acknowledged)>, StoreError> {
+        self.edge.note_runs(session, results.iter().filter(|result| ran(&result.outcome)).map(|result| &result.token));
         let known = self.known(session, epoch, results).await?;
         let mut steps = self.check_outputs(results, &known).await.into_iter();
         let mut inputs = Vec::with_capacity(results.len());
@@ -193,13 +200,29 @@ impl Inner {
         self.send(session, epoch, ToWorker::BeatAck(beat.number));
     }
 
+    /// The jobs of attempts that the session holds. Their texts are cleaned outside the edge's lock: a scan may take its time.
+    fn held_jobs<'t>(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        tokens: impl Iterator<Item = &'t AttemptToken>,
+    ) -> Vec<Option<Arc<Job>>> {
+        let held = |s: &mut Session| tokens.map(|token| Some(s.held.get(token)?.job.clone())).collect();
+        self.edge.with(session, epoch, held).unwrap_or_default()
+    }
+
     async fn note_progress(&self, session: &SessionId, epoch: u64, reports: Vec<(AttemptToken, Progress)>) {
+        let jobs = self.held_jobs(session, epoch, reports.iter().map(|(token, _)| token));
+        let clean = |((token, progress), job): ((AttemptToken, Progress), Option<Arc<Job>>)| {
+            let message = self.ports.kernel.clean(&job?.request, progress.message);
+            Some((token, Progress { message, ..progress }))
+        };
+        let cleaned: Vec<_> = reports.into_iter().zip(jobs).filter_map(clean).collect();
         let bells = self.edge.with(session, epoch, |s| {
             let mut bells = Vec::new();
-            for (token, progress) in reports {
+            for (token, progress) in cleaned {
                 if let Some(held) = s.held.get_mut(&token) {
-                    let message = self.ports.kernel.clean(&held.job.request, progress.message);
-                    held.progress = Some(Progress { message, ..progress });
+                    held.progress = Some(progress);
                     bells.push(Bell::Job(held.job.request.job_id.clone()));
                 }
             }
@@ -209,16 +232,13 @@ impl Inner {
     }
 
     fn log_lines(&self, session: &SessionId, epoch: u64, reports: Vec<LogReport>) -> Vec<LogLine> {
-        let lines = self.edge.with(session, epoch, |s| {
-            let line = |report: LogReport| {
-                let job = &s.held.get(&report.token)?.job;
-                let job_id = job.request.job_id.clone();
-                let line = self.ports.kernel.clean(&job.request, report.line);
-                Some(LogLine { job_id, attempt: job.life.attempt.no, at: report.at, line })
-            };
-            reports.into_iter().filter_map(line).collect::<Vec<_>>()
-        });
-        lines.unwrap_or_default()
+        let jobs = self.held_jobs(session, epoch, reports.iter().map(|report| &report.token));
+        let line = |(report, job): (LogReport, Option<Arc<Job>>)| {
+            let job = job?;
+            let line = self.ports.kernel.clean(&job.request, report.line);
+            Some(LogLine { job_id: job.request.job_id.clone(), attempt: job.life.attempt.no, at: report.at, line })
+        };
+        reports.into_iter().zip(jobs).filter_map(line).collect()
     }
 
     async fn keep_logs(&self, session: &SessionId, lines: Vec<LogLine>) {

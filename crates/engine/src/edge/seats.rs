@@ -44,24 +44,23 @@ impl Edge {
     /// Places of one pool's workers, the least loaded first. Never more than a worker has.
     pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> Plan {
         let mut state = self.state.lock();
-        // What is sent ahead of a free slot keeps it from what is not: only while everything that waits is quick.
-        let ahead = wants.iter().all(|want| state.pace.is_quick(&want.shape.topic));
-        let mut left = state.room_in(serving);
+        // What is sent ahead of a free slot keeps it from what is not: only while everything that waits for it is quick.
+        let State { roster, pace, .. } = &mut *state;
+        let mut slow = wants.iter().filter(|want| !pace.is_quick(&want.shape.topic));
+        let ahead = !slow.any(|want| roster.anyone_fits(&want.shape, serving));
+        // Each want may use all of the room: whose turn it is is the claim's to say, and it keeps to the limit.
+        let room = state.room_in(serving);
         let mut chosen: BTreeMap<SessionId, (Vec<usize>, u32)> = BTreeMap::new();
         let mut short = Vec::with_capacity(wants.len());
         for (at, want) in wants.iter().enumerate() {
             let mut placed = 0;
-            for (session, places) in state.roster.plan(&want.shape, serving, want.jobs.min(left), ahead) {
-                // The worker it prefers may be in another pool, which is asked by itself.
-                if state.roster.get(&session).is_none_or(|known| known.profile.pool != *serving) {
-                    continue;
-                }
+            let shape = state.preferring(&want.shape, serving);
+            for (session, places) in state.roster.plan(&shape, serving, want.jobs.min(room), ahead) {
                 placed += places as usize;
                 let entry = chosen.entry(session).or_default();
                 entry.0.push(at);
                 entry.1 = entry.1.saturating_add(places);
             }
-            left = left.saturating_sub(placed);
             short.push(want.jobs.saturating_sub(placed));
         }
         // Workers that were chosen for the same shapes share one list of them.
@@ -76,9 +75,9 @@ impl Edge {
         Plan { routing: state.roster.routing().id().clone(), seats, short }
     }
 
-    /// The pool of a worker.
-    pub(super) fn pool_of(&self, worker: &WorkerId) -> Option<PoolName> {
-        self.state.lock().roster.pool_of(worker).cloned()
+    /// The pool in which a worker has a free slot.
+    pub(super) fn ready_in(&self, worker: &WorkerId) -> Option<PoolName> {
+        self.state.lock().roster.ready_in(worker).cloned()
     }
 
     /// Why a shape is placed nowhere, or where it would be.
@@ -93,6 +92,15 @@ impl Edge {
 }
 
 impl State {
+    /// The shape as one pool is asked for it: the worker it prefers may be in another, which is asked by itself.
+    fn preferring(&self, shape: &Arc<Shape>, pool: &PoolName) -> Arc<Shape> {
+        let elsewhere = |worker: &WorkerId| self.roster.ready_in(worker).is_some_and(|ready_in| ready_in != pool);
+        match &shape.preferred_worker {
+            Some(worker) if elsewhere(worker) => Arc::new(Shape { preferred_worker: None, ..(**shape).clone() }),
+            _ => shape.clone(),
+        }
+    }
+
     /// Jobs that a pool's workers may take before its own limit is reached. Without one, as many as they have places for.
     fn room_in(&self, pool: &PoolName) -> usize {
         let max = self.roster.routing().pools.pool(pool).and_then(|pool| pool.max_concurrent);

@@ -58,8 +58,8 @@ pub(super) struct Held {
     pub(super) job: Arc<Job>,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
-    /// When its place was taken.
-    pub(super) sent: Instant,
+    /// When its place was taken, if that was on this stream.
+    pub(super) sent: Option<Instant>,
     /// When the start report came.
     pub(super) begun: Option<Instant>,
     pub(super) progress: Option<Progress>,
@@ -69,7 +69,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(job: Arc<Job>) -> Self {
-        Self { job, started: None, sent: Instant::now(), begun: None, progress: None, asked_back: false }
+        Self { job, started: None, sent: None, begun: None, progress: None, asked_back: false }
     }
 }
 
@@ -180,18 +180,26 @@ impl Edge {
         }
     }
 
+    /// Learns how long attempts of their topics run, from those that ran to an end.
+    pub(super) fn note_runs<'t>(&self, id: &SessionId, tokens: impl Iterator<Item = &'t AttemptToken>) {
+        let mut state = self.state.lock();
+        let State { sessions, pace, .. } = &mut *state;
+        let Some(session) = sessions.get(id) else { return };
+        for held in tokens.filter_map(|token| session.held.get(token)) {
+            // The start of what ends at once is never reported; then the whole way there and back is time enough.
+            if let Some(from) = held.begun.or(held.sent) {
+                pace.note(&held.job.request.topic, from.elapsed());
+            }
+        }
+    }
+
     /// Frees the attempt's place. True if there was one.
     pub(crate) fn settle(&self, id: &SessionId, token: &AttemptToken) -> bool {
         let mut state = self.state.lock();
-        let State { sessions, pace, .. } = &mut *state;
-        let freed = sessions.get_mut(id).is_some_and(|session| {
-            let freed = session.held.remove(token);
-            if let Some(held) = &freed {
-                // The start of what ends at once is never reported; then the whole way there and back is time enough.
-                pace.note(&held.job.request.topic, held.begun.unwrap_or(held.sent).elapsed());
-            }
+        let freed = state.sessions.get_mut(id).is_some_and(|session| {
+            let freed = session.held.remove(token).is_some();
             session.dismiss_if_done();
-            freed.is_some()
+            freed
         });
         state.touch(id);
         freed
@@ -233,7 +241,7 @@ impl Edge {
         match session.held.entry(job.life.attempt.token.clone()) {
             Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {
-                place.insert(Held::new(job));
+                place.insert(Held { sent: Some(Instant::now()), ..Held::new(job) });
                 state.touch(id);
                 Place::Taken
             }

@@ -118,6 +118,11 @@ impl Inner {
         let placement = self.edge.explain(&lane.shape);
         let change = placement.smallest_change(&lane.shape);
         why.pools = placement.pools.into_iter().map(PoolConsidered::from).collect();
+        if self.config.is_unreadable() {
+            let summary = "The pools in force were written by another version of Lockgate; this one cannot read them.";
+            let next = "Upgrade this server, or put a file in force that it can read: `lockgate pools apply`.";
+            return why.say("config_unreadable", summary, next);
+        }
         match placement.refusal {
             Some(Refusal::WorkersBusy) | None if why.limits.iter().any(|limit| limit.full) => why.limited(),
             Some(refusal) => {

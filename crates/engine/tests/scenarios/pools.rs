@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
+use lockgate_core::lane::Priority;
 use lockgate_core::pools::Closed;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::worker::Load;
@@ -395,4 +396,34 @@ async fn what_a_limit_counts_wrongly_is_freed_within_half_a_minute() {
     }
     assert_eq!(worker.take().await.job.request.job_id, id);
     assert!((stage.number("lockgate_limits_leaked_total") - 1.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_a_full_pool_a_critical_job_is_next_whatever_else_waits() {
+    let stage = Stage::new();
+    stage.pools("topics: {'*': p}\npools: {p: {max_concurrent: 1}}\n").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    for _ in 0..5 {
+        stage.submit(job("a")).await;
+    }
+    let first = worker.take().await;
+    let critical = stage.submit(NewJob { priority: Some(Priority::Critical), ..job("b") }).await;
+    worker.report(&first, done()).await;
+    assert_eq!(worker.take().await.job.request.job_id, critical);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preferred_worker_in_a_paused_or_full_pool_holds_nothing_up() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: [a, b]}\npools: {a: {}, b: {max_concurrent: 1}}\n").await;
+    let mut a = Hand::attach_as(&stage.engine, "in-a", &Kind::of("a", &["*"], 9)).await;
+    let mut b = Hand::attach_as(&stage.engine, "in-b", &Kind::of("b", &["*"], 9)).await;
+    let prefers_b = || labelled("t", "preferred_worker_id", "in-b");
+    let preferred = stage.submit(prefers_b()).await;
+    assert_eq!(b.take().await.job.request.job_id, preferred);
+    let full = stage.submit(prefers_b()).await;
+    assert_eq!(a.take().await.job.request.job_id, full, "the pool of the worker it prefers is full");
+    stage.engine.set_pool_state(&caller(), &"b".into(), Some(Closed::Paused)).await.expect("paused");
+    let paused = stage.submit(prefers_b()).await;
+    assert_eq!(a.take().await.job.request.job_id, paused, "and now it is paused");
 }

@@ -17,6 +17,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::{AdminService, ApprovalsService, KernelService, PoolsService, SchedulerService, WorkerService};
+use crate::Doors;
 
 /// Every look writes to the Store and waits for the disk, so it must stay rare beside real work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -24,17 +25,25 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The server as a whole, and its services. They share one Store, so they share one condition.
 const NAMES: [&str; 8] = [
     "",
+    AdminServer::<AdminService>::NAME,
+    SafetyKernelServer::<KernelService>::NAME,
+    OutputPolicyServer::<KernelService>::NAME,
     SchedulerServer::<SchedulerService>::NAME,
     WorkerServer::<WorkerService>::NAME,
     ApprovalsServer::<ApprovalsService>::NAME,
     PoolsServer::<PoolsService>::NAME,
-    AdminServer::<AdminService>::NAME,
-    SafetyKernelServer::<KernelService>::NAME,
-    OutputPolicyServer::<KernelService>::NAME,
 ];
 
+/// A service that is not behind these doors is unknown, not unhealthy.
+fn names(doors: Doors) -> &'static [&'static str] {
+    match doors {
+        Doors::All => &NAMES,
+        Doors::Kernel => &NAMES[..4],
+    }
+}
+
 /// Reports what `ready` says, again and again, until the doors close; from then on nothing is served.
-pub(crate) async fn mirror<F>(reporter: HealthReporter, closing: CancellationToken, ready: impl Fn() -> F)
+pub(crate) async fn mirror<F>(reporter: HealthReporter, doors: Doors, closing: CancellationToken, ready: impl Fn() -> F)
 where
     F: Future<Output = bool>,
 {
@@ -48,15 +57,15 @@ where
     while let Some(serving) = closing.run_until_cancelled(look()).await {
         // A report wakes every watcher, so only changes are news.
         if last.replace(serving) != Some(serving) {
-            report(&reporter, serving).await;
+            report(&reporter, doors, serving).await;
         }
     }
-    report(&reporter, false).await;
+    report(&reporter, doors, false).await;
 }
 
-pub(super) async fn report(reporter: &HealthReporter, serving: bool) {
+pub(super) async fn report(reporter: &HealthReporter, doors: Doors, serving: bool) {
     let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-    for name in NAMES {
+    for name in names(doors) {
         reporter.set_service_status(name, status).await;
     }
 }
@@ -88,7 +97,8 @@ mod tests {
         let service = HealthService::from_health_reporter(reporter.clone());
         let (ready, closing) = (Arc::new(AtomicBool::new(true)), CancellationToken::new());
         let (asked, closed) = (ready.clone(), closing.clone());
-        let mirror = tokio::spawn(mirror(reporter, closed, move || std::future::ready(asked.load(Ordering::SeqCst))));
+        let mirror =
+            tokio::spawn(mirror(reporter, Doors::All, closed, move || std::future::ready(asked.load(Ordering::SeqCst))));
         for state in [true, false, true] {
             ready.store(state, Ordering::SeqCst);
             tokio::time::sleep(2 * LOOK_EVERY).await;
@@ -97,5 +107,18 @@ mod tests {
         closing.cancel();
         mirror.await.expect("no panic");
         assert_eq!(served(&service).await, [false; NAMES.len()]);
+    }
+
+    #[tokio::test]
+    async fn a_kernel_says_nothing_of_services_it_does_not_have() {
+        let reporter = HealthReporter::new();
+        let service = HealthService::from_health_reporter(reporter.clone());
+        report(&reporter, Doors::Kernel, true).await;
+        let known = async |name: &str| {
+            let request = tonic::Request::new(HealthCheckRequest { service: name.to_owned() });
+            service.check(request).await.is_ok()
+        };
+        assert!(known(SafetyKernelServer::<KernelService>::NAME).await);
+        assert!(!known(SchedulerServer::<SchedulerService>::NAME).await);
     }
 }

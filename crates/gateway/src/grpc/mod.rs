@@ -53,7 +53,7 @@ struct KernelService(Shared);
 /// The services, and the one who says how they are.
 pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), ReflectionError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
-    health::report(&reporter, true).await;
+    health::report(&reporter, shared.settings.doors, true).await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)

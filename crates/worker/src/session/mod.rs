@@ -77,12 +77,23 @@ async fn attend(
     watchers.spawn(load::watch(crew.clone(), gauge));
     let mut links = JoinSet::new();
     links.spawn(Link { crew: crew.clone(), addresses, stop_at }.keep());
+    tokio::pin!(shutdown);
     tokio::select! {
         biased;
-        ended = links.join_next() => shutdown::ending(ended),
-        () = shutdown => shutdown::drain(crew, &mut links, drain_timeout).await,
-        () = crew.told_to_leave() => shutdown::drain(crew, &mut links, drain_timeout).await,
+        ended = links.join_next() => return shutdown::ending(ended),
+        () = &mut shutdown => {}
+        () = crew.told_to_leave() => {
+            // There is no hurry: what runs may finish, however long it takes, unless the process is told to stop too.
+            crew.begin_drain();
+            tokio::select! {
+                biased;
+                ended = links.join_next() => return shutdown::ending(ended),
+                () = &mut shutdown => {}
+                () = crew.all_idle() => {}
+            }
+        }
     }
+    shutdown::drain(crew, &mut links, drain_timeout).await
 }
 
 async fn close(writer: JournalWriter) {
