@@ -59,7 +59,7 @@ async fn a_draining_worker_finishes_what_runs_and_gives_back_the_rest() {
 #[tokio::test]
 async fn a_worker_that_the_server_wants_to_leave_drains_and_ends_well() {
     let mut edge = Edge::start(Manners::default()).await;
-    let (worker, opened) = waiting(Worker::connect(edge.url()).slots(1));
+    let (worker, opened) = waiting(Worker::connect(edge.url()).slots(1).drain_timeout(Duration::ZERO));
     let running = Running::start(worker);
     let mut stream = edge.accept().await;
     stream.assign([job("runs", "wait", ""), job("queued", "wait", "")]);
@@ -77,12 +77,34 @@ async fn a_worker_that_the_server_wants_to_leave_drains_and_ends_well() {
     // Said again, as a server does that is not sure of having been heard: leaving twice is leaving once.
     stream.drain();
     opened.notify_one();
-    assert!(matches!(stream.results(1).await["runs"], Outcome::Succeeded(_)), "what runs is let finish");
+    assert!(
+        matches!(stream.results(1).await["runs"], Outcome::Succeeded(_)),
+        "what runs is let finish, however long it takes"
+    );
     ["runs", "queued"].iter().for_each(|token| stream.ack(token));
     stream.dismiss();
     while stream.next().await.is_some() {}
     drop(stream);
     running.ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_at_leisure_still_hears_that_it_must_stop() {
+    let mut edge = Edge::start(Manners::default()).await;
+    let (worker, _) = waiting(Worker::connect(edge.url()).drain_timeout(Duration::ZERO));
+    let running = Running::start(worker);
+    let mut stream = edge.accept().await;
+    stream.assign([job("a", "wait", "")]);
+    stream.started(&["a"]).await;
+    stream.drain();
+    stream.until("the drain", |message| message.draining.then_some(())).await;
+    let left = running.ask_to_leave();
+    assert!(matches!(stream.result().await, Outcome::Interrupted(_)));
+    stream.ack("a");
+    stream.dismiss();
+    while stream.next().await.is_some() {}
+    drop(stream);
+    within("the worker's end", left).await.unwrap().unwrap();
 }
 
 #[tokio::test]
