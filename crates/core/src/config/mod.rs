@@ -9,6 +9,6 @@ pub(crate) mod yaml;
 
 pub use error::ConfigError;
 pub(crate) use error::{Place, Report};
-pub(crate) use hash::snapshot;
+pub(crate) use hash::{sha256, snapshot};
 pub(crate) use section::Section;
 pub(crate) use topics::TopicMap;

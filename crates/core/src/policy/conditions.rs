@@ -213,14 +213,7 @@ pub(super) fn names(node: &Node, name: &str, report: &mut Report) -> Option<Name
 
 pub(super) fn globs(node: &Node, name: &str, report: &mut Report) -> Option<Vec<Glob>> {
     let texts = read::texts(node, name, report)?;
-    let mut globs = Vec::new();
-    for (text, at) in texts {
-        match Glob::parse(text) {
-            Ok(glob) => globs.push(glob),
-            Err(error) => report.refuse(at, format!("bad glob {text:?} in {name}: it {error}")),
-        }
-    }
-    Some(globs)
+    Some(texts.into_iter().filter_map(|(text, at)| read::glob(text, at, name, report)).collect())
 }
 
 pub(super) fn labels(node: &Node, report: &mut Report) -> Vec<(Box<str>, Box<str>)> {

@@ -9,12 +9,12 @@ use super::input::InputPolicy;
 use super::keys;
 use super::output::OutputPolicy;
 use super::patterns::Patterns;
-use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of, sha256};
+use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of};
 use super::terms::Terms;
 use super::when::Regexes;
 use crate::config::read::{self, Fields};
 use crate::config::yaml::{self, Node};
-use crate::config::{ConfigError, Report};
+use crate::config::{ConfigError, Report, snapshot};
 use crate::ids::check_name;
 use crate::verdict::Decision;
 
@@ -46,7 +46,7 @@ fn read_policy(root: &Node, text: &str, report: &mut Report) -> Option<Policy> {
     let base = fields.get("rules").map(|node| RuleSet::read(node, "base", &mut ids, &mut reading));
     let tenants = fields.get("tenants").map(|node| overlays(node, "tenant", &mut ids, &mut reading));
     let workflows = fields.get("workflows").map(|node| overlays(node, "workflow", &mut ids, &mut reading));
-    let snapshot: Arc<str> = format!("sha256:{}", sha256(text.as_bytes())).into();
+    let snapshot = snapshot("sha256", text);
     let output = OutputPolicy::read(fields.get("output"), &snapshot, &mut ids, &mut reading);
     Some(Policy {
         snapshot,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value as Json;
-use sha2::{Digest, Sha256};
 
 use super::conditions::{Conditions, Outcome, Reading};
 use super::index::Index;
@@ -17,7 +16,7 @@ use super::velocity::Velocity;
 use super::when::Evaluation;
 use crate::config::read::{self, Fields};
 use crate::config::yaml::Node;
-use crate::config::{Place, Report};
+use crate::config::{Place, Report, sha256};
 use crate::ids::check_name;
 
 /// The id that verdicts without a matching rule carry.
@@ -85,10 +84,6 @@ fn content_hash(node: &Node, scope: &str, patterns: &Patterns) -> Arc<str> {
 
 pub(super) fn hash_of(content: &impl Serialize) -> Arc<str> {
     sha256(&serde_json::to_vec(content).unwrap_or_default()).into()
-}
-
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Rules in order, with the index that skips those that cannot match.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{BUILTIN_DEFAULT, Pools};
+use crate::config::snapshot;
 use crate::ids::PoolName;
 
 /// The id of [`PoolStates::default`].
@@ -78,9 +78,7 @@ impl PoolStates {
         if self.0.is_empty() {
             return ALL_OPEN.into();
         }
-        let digest = Sha256::digest(self.text());
-        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("states:{hex}").into()
+        snapshot("states", &self.text())
     }
 
     /// The same with one pool changed; `None` opens it.
@@ -92,9 +90,5 @@ impl PoolStates {
             None => states.remove(&pool),
         };
         Self(states)
-    }
-
-    pub fn of(&self, pool: &PoolName) -> Option<Closed> {
-        self.0.get(pool).copied()
     }
 }
