@@ -241,7 +241,18 @@ impl Inner {
             self.ports.lanes.settle(gone).await;
         }
         self.edge.assign(ours);
+        self.catch_up(in_force).await;
         self.offer(waiting).await;
+    }
+
+    /// Somebody put something else in force: taken in before the next round, which would only conflict again.
+    async fn catch_up(&self, in_force: Option<(Arc<str>, RoutingId)>) {
+        let Some((_, routing)) = in_force else { return };
+        if routing != *self.routing().id()
+            && let Err(error) = self.configs_once().await
+        {
+            tracing::warn!(%error, "the configuration in force could not be read; trying again with the next tick");
+        }
     }
 
     /// Whether the policy that allowed the job, and the routing it was placed by, are still in force. Asked once for a batch

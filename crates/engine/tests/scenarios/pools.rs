@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::pools::Closed;
 use lockgate_core::request::{Json, NewJob};
+use lockgate_core::time::Timestamp;
 use lockgate_core::worker::Load;
 use lockgate_engine::{ApiError, ToWorker};
-use lockgate_ports::{Hold, Lanes};
+use lockgate_ports::{Activation, Hold, Lanes, SnapshotKind, Snapshots};
 
 use super::stage::{Hand, Kind, Stage, caller, job};
 
@@ -426,4 +428,32 @@ async fn a_preferred_worker_in_a_paused_or_full_pool_holds_nothing_up() {
     stage.engine.set_pool_state(&caller(), &"b".into(), Some(Closed::Paused)).await.expect("paused");
     let paused = stage.submit(prefers_b()).await;
     assert_eq!(a.take().await.job.request.job_id, paused, "and now it is paused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pools_that_cannot_be_read_here_stop_dispatching_and_why_says_so() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("slow", &["*"], 1)).await;
+    let newer = Activation {
+        kind: SnapshotKind::Pools,
+        id: "pools:newer".into(),
+        text: "written: by a newer Lockgate".into(),
+        actor: "newer".into(),
+        expected: 1,
+        audit: AuditEntry {
+            at: Timestamp::ZERO,
+            tenant: "default".into(),
+            actor: "newer".into(),
+            action: Action::PoolsActivated,
+            subject: "pools:newer".into(),
+            detail: Json::null(),
+        },
+    };
+    stage.store.activate(newer).await.expect("stored").expect("in force");
+    let id = stage.submit(job("t.slow")).await;
+    stage.until_reason(&id, "config_unreadable").await;
+    assert!(worker.is_quiet(), "nobody here can say who may take what");
+    stage.pools("topics: {t.slow: slow}\npools: {slow: {}}\n").await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
 }
