@@ -5,7 +5,7 @@ DENY_VERSION := 0.20
 NEXTEST_VERSION := 0.9
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker test verify bench soak sim nextest deny
+.PHONY: help run worker test verify bench soak sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ run: ## start the server with a built-in worker
 worker: ## start one more worker, attached to a running server
 	$(CARGO) run -p lockgate -- worker
 
-test: nextest ## formatting, lints, tidy and every test: what CI runs
+test: nextest servers ## formatting, lints, tidy and every test: what CI runs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) xtask tidy
@@ -35,6 +35,9 @@ soak: ## kill -9 the server 50 times under load; a minute or two
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes
 	$(CARGO) run --release -p lockgate-sim -- --seeds 10000
+
+servers:
+	@tools/get-servers
 
 nextest:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-nextest --version "^$(NEXTEST_VERSION)"

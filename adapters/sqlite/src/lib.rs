@@ -9,7 +9,6 @@ mod connection;
 mod effects;
 mod error;
 mod folder;
-mod packed;
 mod readers;
 mod reads;
 mod row;

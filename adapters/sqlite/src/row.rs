@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lockgate_core::ids::JobSeq;
-use lockgate_core::job::{Job, JobEvent, JobState};
+use lockgate_core::job::{Job, JobState};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{JobRequest, Json, RequestHash};
+use lockgate_ports::packed;
 use rusqlite::Row;
 
 use crate::error::Fault;
-use crate::packed::{PackedEvent, PackedLife};
 
 pub(crate) fn state_code(state: JobState) -> i64 {
     state as i64
@@ -33,12 +33,11 @@ pub(crate) fn stored(n: u64) -> i64 {
 pub(crate) fn job(row: &Row<'_>, payload: Json) -> Result<Job, Fault> {
     let mut request: JobRequest = serde_json::from_str(row.get_ref(5)?.as_str()?)?;
     request.payload = payload;
-    let life: PackedLife = serde_json::from_str(row.get_ref(4)?.as_str()?)?;
     Ok(Job {
         seq: JobSeq(row.get(0)?),
         version: row.get(1)?,
         hash: RequestHash(row.get(3)?),
-        life: life.unpack(state(row.get(2)?)?),
+        life: packed::read_life(row.get_ref(4)?.as_str()?, state(row.get(2)?)?)?,
         request: Arc::new(request),
     })
 }
@@ -47,11 +46,6 @@ pub(crate) fn job(row: &Row<'_>, payload: Json) -> Result<Job, Fault> {
 pub(crate) fn whole_job(row: &Row<'_>) -> Result<Job, Fault> {
     let payload: Arc<str> = row.get_ref(6)?.as_str()?.into();
     job(row, Json::trusted(payload))
-}
-
-/// Events are one JSON text per line.
-pub(crate) fn events(text: &str) -> Result<Vec<JobEvent>, Fault> {
-    text.lines().map(|line| Ok(serde_json::from_str::<PackedEvent>(line)?.into())).collect()
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@
 //! JSON.
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::job::{Duty, JobEvent};
-use lockgate_ports::Change;
-use serde::Serialize;
+use lockgate_core::job::Duty;
+use lockgate_ports::{Change, packed};
 
 use crate::error::Fault;
-use crate::packed::{PackedEvent, PackedLife};
 
 pub(crate) struct Sheet {
     pub(crate) change: Change,
@@ -26,9 +24,12 @@ pub(crate) struct Sheet {
 impl Sheet {
     pub(crate) fn fill(change: Change) -> Result<Self, Fault> {
         let job = &change.transition.job;
-        let life = json(&PackedLife::pack(&job.life), LIFE_BYTES)?;
-        let events = events_text(&change.transition.events)?;
-        let request = if job.version == 1 { json(&*job.request, REQUEST_BYTES)? } else { String::new() };
+        let life = packed::life_text(&job.life)?;
+        let events = packed::events_text(&change.transition.events)?;
+        let request = match job.version {
+            1 => packed::text(REQUEST_BYTES, |text| serde_json::to_writer(text, &*job.request))?,
+            _ => String::new(),
+        };
         let (duties, audit) = (change.transition.duties().collect(), change.transition.audit());
         Ok(Self { change, life, events, request, duties, audit })
     }
@@ -38,26 +39,5 @@ impl Sheet {
     }
 }
 
-/// Usual lengths, so that texts are seldom moved while they grow.
-const LIFE_BYTES: usize = 384;
+/// Its usual length, so that the text is seldom moved while it grows.
 const REQUEST_BYTES: usize = 256;
-const EVENT_BYTES: usize = 128;
-
-fn json(value: &impl Serialize, usual_bytes: usize) -> Result<String, Fault> {
-    let mut text = Vec::with_capacity(usual_bytes);
-    serde_json::to_writer(&mut text, value)?;
-    utf8(text)
-}
-
-fn events_text(events: &[JobEvent]) -> Result<String, Fault> {
-    let mut text = Vec::with_capacity(events.len() * EVENT_BYTES);
-    for event in events {
-        serde_json::to_writer(&mut text, &PackedEvent::from(event))?;
-        text.push(b'\n');
-    }
-    utf8(text)
-}
-
-fn utf8(text: Vec<u8>) -> Result<String, Fault> {
-    String::from_utf8(text).map_err(|error| Fault::Row(error.to_string()))
-}

@@ -148,6 +148,11 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::held(conn, &session)).await
     }
 
+    async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
+        let sessions = sessions.to_vec();
+        self.readers.run(move |conn| reads::bound(conn, &sessions)).await
+    }
+
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
         self.readers.run(move |conn| reads::dead_letters(conn, &query)).await
     }

@@ -1,12 +1,12 @@
 //! The configuration in force as this process knows it: pools, what operators closed, timeouts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lockgate_core::pools::{PoolStates, Pools, Routing};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
-use lockgate_ports::{SnapshotKind, StoreError};
+use lockgate_ports::{Adopted, Layout, SnapshotKind, StoreError};
 use parking_lot::Mutex;
 
 use crate::Inner;
@@ -15,12 +15,14 @@ use crate::Inner;
 pub(crate) struct Config {
     routing: Mutex<Arc<Routing>>,
     timeouts: Mutex<Arc<Timeouts>>,
-    /// The pools by which the lanes were last rebuilt from end to end, and the time before which everything due is in them.
-    laid_out: Mutex<Option<(Arc<str>, Timestamp)>>,
+    /// The version of the pools in force.
+    version: AtomicU64,
+    /// The version by which the lanes are laid out from end to end, and the time before which everything due is in them.
+    laid_out: Mutex<Option<(u64, Timestamp)>>,
     /// What is in force was written by another version of Lockgate and cannot be read here.
     unreadable: AtomicBool,
     /// One change at a time: what is known here, the roster and the lanes must come from the same one.
-    changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: tokio::sync::Mutex<()>,
 }
 
 /// What became of a look at what is in force.
@@ -111,6 +113,10 @@ impl Inner {
         read: impl FnOnce(&str, &str) -> Result<T, E>,
     ) -> Result<Read<T>, StoreError> {
         let active = self.ports.store.active(kind).await?;
+        if kind == SnapshotKind::Pools {
+            let version = active.as_ref().map_or(0, |active| active.version);
+            self.config.version.store(version, Ordering::Relaxed);
+        }
         let Some(active) = active.filter(|active| active.id != *known) else { return Ok(Read::Same) };
         Ok(match read(kind.as_str(), &active.text) {
             Ok(new) => Read::New(new),
@@ -124,22 +130,39 @@ impl Inner {
 
     /// Puts what waits into the lanes of its pools anew, once for each configuration.
     async fn lay_out(&self) -> Result<(), StoreError> {
-        let pools = self.routing().pools.clone();
-        let snapshot = pools.snapshot().clone();
-        if self.config.laid_out.lock().as_ref().is_some_and(|(known, _)| *known == snapshot) {
-            return Ok(());
-        }
+        let version = self.config.version.load(Ordering::Relaxed);
+        let known = *self.config.laid_out.lock();
+        if known.is_none_or(|(known, _)| known != version) { self.lay_out_anew(version).await } else { Ok(()) }
+    }
+
+    /// Lanes that several processes share are laid out by the first of them, and filled by whoever then finds them empty.
+    pub(crate) async fn lay_out_anew(&self, version: u64) -> Result<(), StoreError> {
         let held = self.held_by_workers().await?;
         // From here on the lanes are those of no configuration, until all of it went through.
         *self.config.laid_out.lock() = None;
         let at = self.ports.clock.now();
-        self.ports.lanes.adopt(pools, held).await;
+        match self.ports.lanes.adopt(Layout { version, pools: self.routing().pools.clone() }, held).await {
+            Adopted::Anew => self.fill_lanes().await?,
+            Adopted::Already => {}
+            // Somebody knows more than this process; the next look at the Store tells.
+            Adopted::Outdated => return Ok(()),
+        }
+        *self.config.laid_out.lock() = Some((version, at));
+        Ok(())
+    }
+
+    /// Reads what waits and what is held from the Store.
+    pub(crate) async fn fill_lanes(&self) -> Result<(), StoreError> {
         // Read after the lanes were emptied: what is offered from now on lands in the new ones.
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
         // What was sent between the first look and the new lanes counts too.
         self.ports.lanes.hold(self.held_by_workers().await?).await;
-        *self.config.laid_out.lock() = Some((snapshot, at));
+        self.wake.feed.notify_one();
         Ok(())
+    }
+
+    pub(crate) fn pools_version(&self) -> u64 {
+        self.config.version.load(Ordering::Relaxed)
     }
 }

@@ -21,7 +21,7 @@ use lockgate_core::job::Env;
 use lockgate_core::pools::Routing;
 use lockgate_core::timeouts::Defaults;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
-use lockgate_ports::{Bus, Clock, Entropy, Kernel, Lanes, Mint, Store};
+use lockgate_ports::{Bus, Clock, Condition, Entropy, Kernel, Lanes, Mint, Store};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) health: loops::Health,
     /// What nobody can ever take as things are.
     pub(crate) hopeless: loops::Hopeless,
+    /// How the lanes were when they were last looked after.
+    pub(crate) lanes: Mutex<Condition>,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
 }
@@ -91,6 +93,7 @@ impl Engine {
             wake: Wakeups::default(),
             health: loops::Health::default(),
             hopeless: loops::Hopeless::default(),
+            lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
             ports,
             settings,
@@ -113,7 +116,7 @@ impl Engine {
             }
         }
         running.shutdown().await;
-        loops::hand_over(&self.inner).await;
+        self.inner.hand_over().await;
     }
 
     pub fn metrics(&self) -> &Metrics {

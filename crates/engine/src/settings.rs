@@ -32,6 +32,8 @@ pub struct Settings {
     pub reoffer_every: Duration,
     /// How often all lanes are.
     pub reoffer_all_every: Duration,
+    /// How often lanes that are shared are looked after.
+    pub lanes_every: Duration,
     /// How often limits are compared with what workers hold.
     pub limits_every: Duration,
     /// An idle edge claims this often even if no bell rings.
@@ -49,7 +51,7 @@ pub struct Settings {
     pub fail_mode: Option<FailMode>,
     /// Most jobs in one claim, one commit, one page.
     pub batch_max: usize,
-    /// The Store has no other user: an in-process worker of an earlier edge is surely dead.
+    /// The Store has no other user: every loop is this process's, and an in-process worker of an earlier edge is surely dead.
     pub exclusive_store: bool,
 }
 
@@ -69,6 +71,7 @@ impl Default for Settings {
             start_flush: Duration::from_millis(100),
             reoffer_every: Duration::from_secs(5),
             reoffer_all_every: Duration::from_secs(120),
+            lanes_every: Duration::from_secs(1),
             limits_every: Duration::from_secs(30),
             idle_claim: Duration::from_secs(1),
             retention: Duration::from_secs(7 * 24 * 3600),

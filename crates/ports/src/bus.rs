@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::ids::JobId;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bell {
@@ -20,6 +20,29 @@ pub trait Bus: Send + Sync {
 
     /// Listens for one bell until the ear is dropped.
     fn listen(&self, bell: Bell) -> Ear;
+
+    /// Hears of every job that another process rings for.
+    fn overhear(&self) -> Overheard;
+}
+
+/// Jobs that other processes rang for, in batches.
+pub struct Overheard(broadcast::Receiver<Arc<[JobId]>>);
+
+impl Overheard {
+    pub fn new(rings: broadcast::Receiver<Arc<[JobId]>>) -> Self {
+        Self(rings)
+    }
+
+    /// The next batch. Whoever listens too slowly misses some: rings may be lost. Never ends. Safe to use in `select!`.
+    pub async fn next(&mut self) -> Arc<[JobId]> {
+        loop {
+            match self.0.recv().await {
+                Ok(jobs) => return jobs,
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
 }
 
 /// Hears rings of one bell; rings that come while nobody waits are kept as one.

@@ -14,7 +14,14 @@ pub trait Lanes: Send + Sync {
     /// From now on jobs wait, are limited and take turns as these pools say. What waits is forgotten, claims too: a
     /// [`rebuild`](Self::rebuild) follows. What is held of limits stays held, under the keys of now, and rates that did not
     /// change go on. `held` are the attempts that workers hold: those that no limit counted until now are not known here.
-    async fn adopt(&self, pools: Arc<Pools>, held: Vec<Hold>);
+    ///
+    /// Lanes that several processes share change with the first of them; see [`Adopted`].
+    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted;
+
+    /// How far what is known here can be relied on.
+    async fn condition(&self) -> Condition {
+        Condition::Sound
+    }
 
     /// Makes SCHEDULED, due jobs claimable. Idempotent: a job that waits or is claimed already is left as it is.
     /// An offer that finds its window full only counts; [`hungry`](Self::hungry) asks for it again later.
@@ -59,15 +66,47 @@ pub trait Lanes: Send + Sync {
 
     /// Lanes whose window runs low while the Store has more. Every ask is new: one that was made before and never
     /// answered, because the Store failed for instance, is simply made again, and its late answer is ignored. One
-    /// loop per process asks.
+    /// loop per process asks; of several processes that share lanes, one at a time is told of a lane.
     async fn hungry(&self) -> Vec<Hungry>;
 
     /// Sub-queues with waiting jobs, deepest first; at most `limit`.
     async fn depths(&self, limit: usize) -> Vec<LaneDepth>;
 
-    /// Takes the Store's word on how many jobs wait where. What was known of these lanes, claims too, is forgotten and
-    /// asked for again from their start. Other lanes stay: their jobs were offered after the Store was read.
+    /// Takes the Store's word on how many jobs wait where, all lanes in one call. What was known of these lanes, claims too,
+    /// is forgotten and asked for again from their start. Other lanes stay: their jobs were offered after the Store was read.
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>);
+}
+
+/// By which rules jobs wait.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Grows with every change of the pools in force; 0 before there was one.
+    pub version: u64,
+    pub pools: Arc<Pools>,
+}
+
+/// What became of [`Lanes::adopt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adopted {
+    /// The lanes are empty now: rebuild them.
+    Anew,
+    /// They were laid out like this already. Nothing was forgotten.
+    Already,
+    /// They follow a later version, which this process will learn of. Nothing changed.
+    Outdated,
+}
+
+/// How far lanes know what the Store knows. Those in memory always do; shared ones may lose their memory or be out of reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Everything that was said to them is known.
+    Sound,
+    /// Something was said that they did not hear, or a rebuild was begun and not ended: rebuild them.
+    Behind,
+    /// They know nothing, not even by which rules jobs wait: adopt and rebuild.
+    Blank,
+    /// They cannot be asked: nothing can be claimed until they can, and nothing is lost.
+    Away(Arc<str>),
 }
 
 /// Free places of one worker.

@@ -10,14 +10,16 @@ pub mod entropy;
 pub mod kernel;
 pub mod lanes;
 pub mod memory;
+pub mod packed;
 pub mod store;
 
-pub use bus::{Bell, Bus, Ear};
+pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::Clock;
 pub use entropy::{Entropy, Mint};
 pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta};
 pub use lanes::{
-    Claim, ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, LimitView, Page, Seat, Settlement, TenantShare,
+    Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
+    Settlement, TenantShare,
 };
 pub use store::{
     Activation, Active, Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,

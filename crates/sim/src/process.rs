@@ -10,7 +10,7 @@ use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, OutputContent, OutputMeta, Overheard};
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -133,6 +133,10 @@ impl Bus for FaultyBus {
 
     fn listen(&self, bell: Bell) -> Ear {
         self.bus.listen(bell)
+    }
+
+    fn overhear(&self) -> Overheard {
+        self.bus.overhear()
     }
 }
 

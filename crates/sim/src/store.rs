@@ -140,6 +140,13 @@ impl Jobs for FaultyStore {
         jobs
     }
 
+    async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
+        self.before().await?;
+        let bound = self.disk.bound(sessions).await;
+        self.arrive_late().await;
+        bound
+    }
+
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
         self.before().await?;
         self.disk.dead_letters(query).await

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Finding, Severity};
 
 /// The direction of the architecture. `*` is everything. Adapters are the crates in `adapters/`.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("lockgate-core", &[]),
     ("lockgate-ports", &["lockgate-core"]),
     ("lockgate-engine", &["lockgate-core", "lockgate-ports"]),
@@ -16,6 +16,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("lockgate-gateway", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-proto"]),
     ("lockgate-worker", &["lockgate-core", "lockgate-proto"]),
     ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine"]),
+    ("lockgate-testbed", &[]),
     ("lockgate", &["*"]),
     ("xtask", &[]),
 ];

@@ -5,7 +5,7 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{EventPage, JobDetail, LogLine};
+use lockgate_ports::{EventPage, JobDetail, LogLine, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{bounded, collect};
@@ -40,13 +40,13 @@ fn history(conn: &Connection, seq: i64) -> Result<Option<History>, Fault> {
 pub(crate) fn detail(conn: &Connection, id: &JobId) -> Result<Option<JobDetail>, Fault> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
     let (Some(job), Some((_, events, result))) = (load_one(conn, seq)?, history(conn, seq)?) else { return Ok(None) };
-    Ok(Some(JobDetail { job, events: row::events(&events)?, result: result.map(Json::trusted) }))
+    Ok(Some(JobDetail { job, events: packed::read_events(&events)?, result: result.map(Json::trusted) }))
 }
 
 pub(crate) fn events(conn: &Connection, id: &JobId, after: u64) -> Result<Option<EventPage>, Fault> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
     let Some((state, events, _)) = history(conn, seq)? else { return Ok(None) };
-    let mut events = row::events(&events)?;
+    let mut events = packed::read_events(&events)?;
     events.retain(|event| event.n > after);
     Ok(Some(EventPage { events, state }))
 }
@@ -98,6 +98,17 @@ pub(crate) fn owing(conn: &Connection, duty: Duty, after: JobSeq, limit: usize) 
 
 pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {
     collect(conn, include_str!("../../queries/held.sql"), [session.as_str()], row::whole_job)
+}
+
+pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, Fault> {
+    let mut bound = Vec::new();
+    for session in sessions {
+        let ids = collect(conn, include_str!("../../queries/bound.sql"), [session.as_str()], |row| {
+            Ok(JobId::from(row.get_ref(0)?.as_str()?))
+        })?;
+        bound.extend(ids.into_iter().map(|id| (session.clone(), id)));
+    }
+    Ok(bound)
 }
 
 pub(crate) fn logs(conn: &Connection, id: &JobId, limit: usize) -> Result<Vec<LogLine>, Fault> {

@@ -7,7 +7,7 @@ mod plans;
 mod sessions;
 mod trail;
 
-pub(crate) use jobs::{detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
+pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use sessions::{closed_holding, open_sessions, outbox};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};

@@ -23,6 +23,7 @@ fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../../queries/pending.sql"), "jobs_pending"),
         (include_str!("../../queries/expired.sql"), "jobs_deadline"),
         (include_str!("../../queries/held.sql"), "jobs_held"),
+        (include_str!("../../queries/bound.sql"), "jobs_held"),
         ("SELECT seq FROM jobs_done WHERE ended_at < ?1 ORDER BY ended_at, seq LIMIT ?2", "jobs_ended"),
     ];
     for (sql, index) in queues {

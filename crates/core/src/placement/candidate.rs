@@ -26,6 +26,9 @@ pub struct Candidate {
 /// Why a worker gets nothing, whatever it could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Away {
+    /// It is attached to another process, which gives it jobs.
+    #[error("elsewhere")]
+    Elsewhere,
     /// Its stream is down, and it may come back.
     #[error("detached")]
     Detached,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Roster;
-use super::candidate::{Candidate, Unready};
+use super::candidate::{Away, Candidate, Unready};
 use super::gate::{Gate, gates};
 use crate::ids::{PoolName, WorkerId};
 use crate::lane::Shape;
@@ -174,6 +174,8 @@ impl Tally {
         match look.unready {
             _ if !look.lacks.is_empty() => {}
             None => self.ready += 1,
+            // Were it free, the process it is attached to would have taken the job.
+            Some(Unready::Away(Away::Elsewhere)) => self.busy += 1,
             Some(Unready::Away(_)) => self.away += 1,
             Some(Unready::Overloaded(_)) => self.overloaded += 1,
             Some(Unready::Busy) => self.busy += 1,

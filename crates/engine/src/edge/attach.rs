@@ -32,7 +32,11 @@ impl Engine {
     pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, UnboundedReceiver<ToWorker>), ApiError> {
         let inner = &self.inner;
         inner.configured().await?;
-        check(&hello, &inner.routing().pools)?;
+        if let Err(error) = check(&hello, &inner.routing().pools) {
+            // The pool may have been put in force by another process a moment ago.
+            inner.configs_once().await?;
+            check(&hello, &inner.routing().pools).map_err(|_| error)?;
+        }
         let epoch = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;

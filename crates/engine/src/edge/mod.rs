@@ -3,6 +3,7 @@
 mod attach;
 mod claim;
 mod dispatch;
+mod elsewhere;
 mod pace;
 mod protocol;
 mod recall;

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) sessions: BTreeMap<SessionId, Session>,
     /// Who takes what. Says of every session what the session says of itself: see [`State::touch`].
     pub(super) roster: Roster<SessionId>,
+    /// Sessions of other processes.
+    pub(super) elsewhere: BTreeMap<SessionId, Arc<WorkerProfile>>,
     /// Sessions that hold more than they can run at once.
     pub(super) ahead: BTreeSet<SessionId>,
     pub(super) pace: Pace,
@@ -98,8 +100,9 @@ pub(super) enum Place {
 impl Edge {
     pub(crate) fn new(id: EdgeId, routing: Arc<Routing>) -> Self {
         let roster = Roster::new(routing);
-        let (sessions, ahead, pace) = (BTreeMap::new(), BTreeSet::new(), Pace::default());
-        Self { state: Mutex::new(State { id, sessions, roster, ahead, pace, starts: Vec::new() }) }
+        let (sessions, elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        let (ahead, pace) = (BTreeSet::new(), Pace::default());
+        Self { state: Mutex::new(State { id, sessions, roster, elsewhere, ahead, pace, starts: Vec::new() }) }
     }
 
     pub(crate) fn id(&self) -> EdgeId {

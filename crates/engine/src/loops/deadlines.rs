@@ -6,7 +6,7 @@ use lockgate_core::job::Input;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
@@ -20,6 +20,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn deadlines_once(&self) -> Result<(), StoreError> {
+        if !self.leads(Lead::Deadlines, self.settings.expire_every).await? {
+            return Ok(());
+        }
         loop {
             let jobs = self.ports.store.expired(self.settings.batch_max).await?;
             let full = jobs.len() == self.settings.batch_max;

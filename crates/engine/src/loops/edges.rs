@@ -7,11 +7,8 @@ use lockgate_ports::{Mint, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
-
-/// The leader that closes edges. The name is a row in the Store's leases.
-pub(super) const CLOSER: &str = "lockgate:edge:closer";
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.edge_renew).await {
@@ -28,8 +25,7 @@ impl Inner {
         if !self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await? {
             self.start_over().await?;
         }
-        let ttl = self.settings.edge_renew * 2;
-        if self.ports.store.acquire(CLOSER, edge.as_str(), ttl).await?.is_some() {
+        if self.leads(Lead::Closer, self.settings.edge_renew).await? {
             self.close_dead_edges().await?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use lockgate_core::job::{Duty, Input, Job};
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
@@ -21,6 +21,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn ledger_once(&self) -> Result<(), StoreError> {
+        if !self.leads(Lead::Ledger, self.settings.expire_every).await? {
+            return Ok(());
+        }
         let mut after = JobSeq::default();
         while self.ports.kernel.ready() {
             let jobs = self.ports.store.owing(Duty::Rejudge, after, self.settings.batch_max).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lockgate_ports::{Hold, StoreError};
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
@@ -21,6 +21,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     /// Frees what no worker holds. Asked first and compared second: an attempt that begins in between is no leak.
     pub(crate) async fn limits_once(&self) -> Result<(), StoreError> {
+        if !self.leads(Lead::Limits, self.settings.limits_every).await? {
+            return Ok(());
+        }
         let counted = self.ports.lanes.holding().await;
         if counted.is_empty() {
             return Ok(());

@@ -6,9 +6,12 @@ mod due;
 mod edges;
 mod feed;
 mod health;
+mod lanes;
+mod leads;
 mod ledger;
 mod levels;
 mod limits;
+mod neighbours;
 mod pending;
 mod placing;
 mod policies;
@@ -29,8 +32,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub(crate) use health::Health;
+pub(crate) use leads::Lead;
 pub(crate) use placing::Hopeless;
-pub(crate) use recover::{hand_over, recover};
+pub(crate) use recover::recover;
 
 use crate::Inner;
 
@@ -53,6 +57,10 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     running.spawn(levels::run(inner.clone(), stop.clone()));
     running.spawn(limits::run(inner.clone(), stop.clone()));
     running.spawn(placing::run(inner.clone(), stop.clone()));
+    if !inner.settings.exclusive_store {
+        running.spawn(lanes::run(inner.clone(), stop.clone()));
+        running.spawn(neighbours::run(inner.clone(), stop.clone()));
+    }
 }
 
 /// Waits for a reason to run, the next tick, or the end. False means: end.

@@ -7,7 +7,7 @@ use lockgate_core::lane::ReadyKey;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
@@ -21,6 +21,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn pending_once(&self) -> Result<(), StoreError> {
+        if !self.leads(Lead::Pending, self.settings.expire_every).await? {
+            return Ok(());
+        }
         let mut after = ReadyKey::default();
         // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
         while self.ports.kernel.ready() {

@@ -19,7 +19,7 @@ use lockgate_ports::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 /// Shapes that nobody can take, since when, and why.
@@ -53,7 +53,7 @@ impl Inner {
         let waiting = self.ports.lanes.demand().await;
         let hopeless = waiting.iter().filter_map(|demand| Some((demand.shape.clone(), self.edge.hopeless(&demand.shape)?)));
         let given_up = self.hopeless.look(hopeless.collect(), &routing, now, span);
-        if given_up.is_empty() {
+        if given_up.is_empty() || !self.leads(Lead::Placing, self.settings.expire_every).await? {
             return Ok(());
         }
         for depth in self.ports.lanes.depths(usize::MAX).await {

@@ -6,7 +6,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::{edges, tick};
+use super::tick;
 use crate::Inner;
 
 /// The engine was told to stop before it could start.
@@ -24,13 +24,6 @@ pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>
         if !tick(stop, inner.settings.idle_claim).await {
             return Err(Stopped);
         }
-    }
-}
-
-/// A graceful stop gives leadership away at once.
-pub(crate) async fn hand_over(inner: &Arc<Inner>) {
-    if let Err(error) = inner.ports.store.release(edges::CLOSER, inner.edge.id().as_str()).await {
-        tracing::warn!(%error, "leadership could not be handed over; it expires by itself");
     }
 }
 

@@ -10,7 +10,7 @@ use lockgate_ports::StoreError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 /// Rows compared per lane and round.
@@ -34,6 +34,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn reoffer_once(&self, all: bool) -> Result<(), StoreError> {
+        if !self.leads(Lead::Reoffer, self.settings.reoffer_every).await? {
+            return Ok(());
+        }
         let lanes: Vec<LaneKey> = if all {
             self.ports.store.ready_lanes().await?.into_iter().map(|(lane, _)| lane).collect()
         } else {

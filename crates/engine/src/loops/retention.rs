@@ -5,10 +5,8 @@ use std::sync::Arc;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
-
-const RETENTION: &str = "lockgate:retention";
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.prune_every).await {
@@ -21,8 +19,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn retention_once(&self) -> Result<(), StoreError> {
-        let ttl = self.settings.prune_every * 2;
-        if self.ports.store.acquire(RETENTION, self.edge.id().as_str(), ttl).await?.is_none() {
+        if !self.leads(Lead::Retention, self.settings.prune_every).await? {
             return Ok(());
         }
         while self.ports.store.prune(self.settings.retention, self.settings.batch_max).await? > 0 {

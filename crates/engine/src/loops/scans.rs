@@ -7,7 +7,7 @@ use lockgate_core::job::{Duty, Input, Job, Scanned};
 use lockgate_ports::{OutputContent, StoreError};
 use tokio::sync::watch;
 
-use super::wait;
+use super::{Lead, wait};
 use crate::Inner;
 
 /// Results in memory at once; each may have a mebibyte.
@@ -21,8 +21,17 @@ enum Scan {
 }
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    while wait(&mut stop, inner.settings.scan_every, inner.wake.scan.notified()).await {
-        if let Err(error) = inner.scans_once().await {
+    loop {
+        // What came in here is scanned here; the leader sees to what nobody scanned.
+        let mut came = false;
+        let arrival = async {
+            inner.wake.scan.notified().await;
+            came = true;
+        };
+        if !wait(&mut stop, inner.settings.scan_every, arrival).await {
+            return;
+        }
+        if let Err(error) = inner.scans_once(came).await {
             inner.health.store_answered(false);
             tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
         }
@@ -30,7 +39,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    pub(crate) async fn scans_once(&self) -> Result<(), StoreError> {
+    pub(crate) async fn scans_once(&self, came: bool) -> Result<(), StoreError> {
+        if !came && !self.leads(Lead::Scans, self.settings.scan_every).await? {
+            return Ok(());
+        }
         let mut after = JobSeq::default();
         loop {
             let jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;

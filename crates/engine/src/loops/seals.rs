@@ -6,7 +6,7 @@ use lockgate_core::audit::Block;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
-use super::tick;
+use super::{Lead, tick};
 use crate::Inner;
 
 /// Rows of one block at most.
@@ -23,6 +23,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn seals_once(&self) -> Result<(), StoreError> {
+        if !self.leads(Lead::Seals, self.settings.seal_every).await? {
+            return Ok(());
+        }
         loop {
             let head = self.ports.store.head().await?;
             let rows = self.ports.store.audit(head.as_ref().map_or(0, |head| head.last), ROWS_MAX).await?;

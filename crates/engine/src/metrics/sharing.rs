@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use lockgate_core::time::Timestamp;
-use lockgate_ports::TenantShare;
+use lockgate_ports::{Condition, TenantShare};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -24,6 +24,8 @@ type Share = Gauge<f64, AtomicU64>;
 #[derive(Clone)]
 pub(crate) struct SharingMetrics {
     leaked: Counter,
+    rebuilt: Counter,
+    reachable: Gauge,
     share_error: Family<ByTenant, Share>,
     oldest_wait: Family<ByTenant, Share>,
     /// Tenants that have gauges now. Those of others are taken away, so that labels stay bounded.
@@ -34,16 +36,33 @@ impl SharingMetrics {
     pub(crate) fn new(registry: &mut Registry) -> Self {
         let leaked = Counter::default();
         registry.register("limits_leaked", "Attempts that a limit still counted after their end", leaked.clone());
+        let rebuilt = Counter::default();
+        registry.register("lanes_rebuilt", "Times that shared lanes were filled from the Store again", rebuilt.clone());
+        let reachable = Gauge::default();
+        reachable.set(1);
+        registry.register(
+            "lanes_reachable",
+            "Whether jobs can be claimed: 0 while shared lanes are away",
+            reachable.clone(),
+        );
         let share_error = Family::<ByTenant, Share>::default();
         let help = "Claims of a tenant beyond its fair share, as a part of that share; the most active tenants";
         registry.register("tenant_share_error_ratio", help, share_error.clone());
         let oldest_wait = Family::<ByTenant, Share>::default();
         registry.register("tenant_oldest_wait_seconds", "Wait of a tenant's oldest ready job", oldest_wait.clone());
-        Self { leaked, share_error, oldest_wait, shown: std::sync::Arc::default() }
+        Self { leaked, rebuilt, reachable, share_error, oldest_wait, shown: std::sync::Arc::default() }
     }
 
     pub(crate) fn leaked(&self, count: usize) {
         self.leaked.inc_by(count as u64);
+    }
+
+    pub(crate) fn rebuilt(&self) {
+        self.rebuilt.inc();
+    }
+
+    pub(crate) fn lanes_are(&self, condition: &Condition) {
+        self.reachable.set(i64::from(!matches!(condition, Condition::Away(_))));
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]

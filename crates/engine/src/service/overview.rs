@@ -29,6 +29,8 @@ pub enum WorkerStatus {
     Detached,
     /// It takes no more jobs.
     Draining,
+    /// It is attached to another process, which alone knows what it does.
+    Elsewhere,
 }
 
 impl WorkerStatus {
@@ -37,6 +39,7 @@ impl WorkerStatus {
             Self::Attached => "attached",
             Self::Detached => "detached",
             Self::Draining => "draining",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }
@@ -80,7 +83,18 @@ impl Engine {
             active_jobs: view.active_jobs,
             last_beat: view.heard_at,
         };
-        self.inner.edge.views().into_iter().map(view).collect()
+        let own = self.inner.edge.views().into_iter().map(view);
+        let now = self.inner.ports.clock.now();
+        let elsewhere = self.inner.edge.elsewhere().into_iter().map(|(session, profile)| WorkerView {
+            session,
+            profile,
+            busy: 0,
+            load: Load::default(),
+            active_jobs: 0,
+            last_beat: now,
+            status: WorkerStatus::Elsewhere,
+        });
+        own.chain(elsewhere).collect()
     }
 
     pub async fn queues(&self) -> Result<Queues, ApiError> {

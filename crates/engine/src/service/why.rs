@@ -9,7 +9,7 @@ use lockgate_core::request::Caller;
 use lockgate_core::retry::PlacingTries;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
-use lockgate_ports::LimitView;
+use lockgate_ports::{Condition, LimitView};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -122,6 +122,10 @@ impl Inner {
             let summary = "The pools in force were written by another version of Lockgate; this one cannot read them.";
             let next = "Upgrade this server, or put a file in force that it can read: `lockgate pools apply`.";
             return why.say("config_unreadable", summary, next);
+        }
+        if let Condition::Away(reason) = &*self.lanes.lock() {
+            let summary = format!("The lanes cannot be reached, so nothing can be claimed: {reason}");
+            return why.say("lanes_unavailable", &summary, "It starts when Redis is back; `lockgate doctor` looks at it.");
         }
         match placement.refusal {
             Some(Refusal::WorkersBusy) | None if why.limits.iter().any(|limit| limit.full) => why.limited(),

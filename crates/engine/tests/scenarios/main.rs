@@ -3,6 +3,7 @@
 mod approvals;
 mod bounds;
 mod bypasses;
+mod cluster;
 mod numbers;
 mod outputs;
 mod places;

@@ -37,10 +37,20 @@ impl Clock for PausedClock {
     }
 }
 
+/// What outlives a process.
+struct Ground {
+    store: MemoryStore,
+    lanes: Arc<MemoryLanes>,
+    bus: Arc<MemoryBus>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<SeededEntropy>,
+}
+
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) lanes: Arc<MemoryLanes>,
+    bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,
@@ -57,17 +67,45 @@ impl Stage {
 
     pub(crate) fn with(settings: Settings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(Instant::now()));
-        Self::on(MemoryStore::new(clock.clone()), clock, Arc::new(SeededEntropy::new(7)), settings)
+        let ground = Ground {
+            store: MemoryStore::new(clock.clone()),
+            lanes: Arc::default(),
+            bus: Arc::default(),
+            entropy: Arc::new(SeededEntropy::new(7)),
+            clock,
+        };
+        Self::on(ground, settings)
     }
 
-    fn on(store: MemoryStore, clock: Arc<dyn Clock>, entropy: Arc<SeededEntropy>, settings: Settings) -> Self {
+    /// One of several processes that share everything.
+    pub(crate) fn shared() -> Self {
+        Self::with(Settings { exclusive_store: false, ..Settings::default() })
+    }
+
+    /// Another process on the same ground.
+    pub(crate) fn beside(&self) -> Self {
+        self.beside_on(Arc::new(self.bus.another()))
+    }
+
+    /// Another process on the same ground, out of earshot.
+    pub(crate) fn beside_unheard(&self) -> Self {
+        self.beside_on(Arc::default())
+    }
+
+    fn beside_on(&self, bus: Arc<MemoryBus>) -> Self {
+        let (store, lanes) = (self.store.clone(), self.lanes.clone());
+        let ground = Ground { store, lanes, bus, clock: self.clock.clone(), entropy: self.entropy.clone() };
+        Self::on(ground, Settings { exclusive_store: false, ..Settings::default() })
+    }
+
+    fn on(ground: Ground, settings: Settings) -> Self {
+        let Ground { store, lanes, bus, clock, entropy } = ground;
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
-        let lanes = Arc::new(MemoryLanes::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
             lanes: lanes.clone(),
-            bus: Arc::new(MemoryBus::default()),
+            bus: bus.clone(),
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 off: kernel_off.clone(),
@@ -79,15 +117,28 @@ impl Stage {
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, lanes, registry, kernel_off, clock, entropy, stop, running }
+        Self { engine, store, lanes, bus, registry, kernel_off, clock, entropy, stop, running }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.
     pub(crate) async fn crash(self, downtime: Duration) -> Self {
-        self.running.abort();
-        drop(self.stop);
+        let Self { store, clock, entropy, running, stop, .. } = self;
+        running.abort();
+        drop(stop);
         wait_out(downtime).await;
-        Self::on(self.store, self.clock, self.entropy, Settings::default())
+        let ground = Ground { store, lanes: Arc::default(), bus: Arc::default(), clock, entropy };
+        Self::on(ground, Settings::default())
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&self) {
+        self.running.abort();
+    }
+
+    /// SIGTERM.
+    pub(crate) async fn stop(self) {
+        self.stop.send_replace(true);
+        self.running.await.expect("ended well");
     }
 
     /// The sum over all labels of one metric.

@@ -4,15 +4,54 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use lockgate_core::ids::JobId;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
-use crate::bus::{Bell, Bus, Ear};
+use crate::bus::{Bell, Bus, Ear, Overheard};
 
 /// A ring that nobody listens to costs one look-up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryBus {
     ears: Arc<Mutex<Ears>>,
+    /// What others rang for.
+    jobs: broadcast::Sender<Arc<[JobId]>>,
+    /// Everybody on this bus.
+    members: Arc<Mutex<Vec<broadcast::Sender<Arc<[JobId]>>>>>,
+}
+
+/// Batches kept for one that overhears.
+const BATCHES: usize = 1_024;
+
+impl Default for MemoryBus {
+    fn default() -> Self {
+        Self::join(Arc::default(), Arc::default())
+    }
+}
+
+impl MemoryBus {
+    /// The same bus as another process would have it.
+    pub fn another(&self) -> Self {
+        Self::join(self.ears.clone(), self.members.clone())
+    }
+
+    fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<broadcast::Sender<Arc<[JobId]>>>>>) -> Self {
+        let jobs = broadcast::Sender::new(BATCHES);
+        members.lock().push(jobs.clone());
+        Self { ears, jobs, members }
+    }
+
+    fn tell_others(&self, bells: &[Bell]) {
+        let members = self.members.lock();
+        let mut others = members.iter().filter(|other| !other.same_channel(&self.jobs) && other.receiver_count() > 0);
+        let Some(first) = others.next() else { return };
+        let job = |bell: &Bell| if let Bell::Job(id) = bell { Some(id.clone()) } else { None };
+        let jobs: Arc<[JobId]> = bells.iter().filter_map(job).collect();
+        for other in std::iter::once(first).chain(others) {
+            // Nobody listens any more: nobody misses it.
+            let _ = other.send(jobs.clone());
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -25,6 +64,7 @@ struct Ears {
 #[async_trait]
 impl Bus for MemoryBus {
     async fn ring(&self, bells: Vec<Bell>) {
+        self.tell_others(&bells);
         let ears = self.ears.lock();
         if ears.by_bell.is_empty() {
             return;
@@ -42,6 +82,10 @@ impl Bus for MemoryBus {
         ears.by_bell.entry(bell.clone()).or_default().push((id, notify.clone()));
         drop(ears);
         Ear::new(notify, Box::new(Listening { ears: self.ears.clone(), bell, id }))
+    }
+
+    fn overhear(&self) -> Overheard {
+        Overheard::new(self.jobs.subscribe())
     }
 }
 
@@ -86,6 +130,16 @@ mod tests {
         assert!(hears(&first).await);
         assert!(hears(&second).await);
         assert!(!hears(&other).await);
+    }
+
+    #[tokio::test]
+    async fn jobs_that_others_ring_for_are_overheard_and_own_ones_are_not() {
+        let bus = MemoryBus::default();
+        let other = bus.another();
+        let mut jobs = bus.overhear();
+        bus.ring(vec![Bell::Job("own".into())]).await;
+        other.ring(vec![Bell::Job("a".into()), Bell::Lanes, Bell::Job("b".into())]).await;
+        assert_eq!(*jobs.next().await, ["a".into(), "b".into()]);
     }
 
     #[tokio::test(start_paused = true)]

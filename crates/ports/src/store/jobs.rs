@@ -58,6 +58,9 @@ pub trait Jobs: Send + Sync {
     /// DISPATCHED and RUNNING jobs bound to a session.
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError>;
 
+    /// Which jobs are bound to these sessions (DISPATCHED and RUNNING ones), in the order asked and of each in commit order.
+    async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError>;
+
     /// Dead letters newest first.
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError>;
 

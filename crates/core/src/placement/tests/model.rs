@@ -90,7 +90,7 @@ impl Model {
             return None;
         }
         let code = match () {
-            () if some("busy") => "workers_busy",
+            () if some("busy") || some("elsewhere") => "workers_busy",
             () if some("overloaded") => "pool_overloaded",
             () if some("detached") || some("draining") => "workers_away",
             () if paused => "pool_paused",
@@ -142,6 +142,7 @@ fn lasting(worker: &Candidate, pool: &Pool, shape: &Shape) -> Option<String> {
 
 fn passing(worker: &Candidate, pool: &Pool) -> Option<String> {
     match worker.away {
+        Some(Away::Elsewhere) => return Some("elsewhere".into()),
         Some(Away::Detached) => return Some("detached".into()),
         Some(Away::Draining) => return Some("draining".into()),
         None => {}

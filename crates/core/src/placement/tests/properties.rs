@@ -84,7 +84,7 @@ fn loads() -> impl Strategy<Value = Load> {
 
 fn steps() -> impl Strategy<Value = Step> {
     let key = || 0..KEYS;
-    let away = prop_oneof![2 => Just(None), 1 => Just(Some(Away::Detached)), 1 => Just(Some(Away::Draining))];
+    let away = prop_oneof![2 => Just(None), 1 => Just(Some(Away::Detached)), 1 => Just(Some(Away::Draining)), 1 => Just(Some(Away::Elsewhere))];
     let closed = proptest::collection::vec(
         (proptest::sample::select(&POOLS[..]), prop_oneof![Just(Closed::Paused), Just(Closed::Draining)]),
         0..2,

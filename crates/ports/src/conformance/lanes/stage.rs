@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lockgate_core::ids::{AttemptToken, JobSeq};
 use lockgate_core::job::{Env, Job, submit};
@@ -13,7 +14,7 @@ use lockgate_core::retry::Jitter;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 
-use crate::lanes::{Claim, ClaimRequest, Claimed, Demand, Hungry, Lanes, Page, Seat, Settlement};
+use crate::lanes::{Claim, ClaimRequest, Claimed, Demand, Hungry, Lanes, Layout, Page, Seat, Settlement};
 
 /// A job to be made.
 #[derive(Clone, Debug)]
@@ -63,11 +64,12 @@ pub struct Stage {
     /// SCHEDULED rows, as the Store has them.
     rows: BTreeMap<LaneKey, BTreeMap<ReadyKey, Arc<Job>>>,
     seq: i64,
+    layouts: AtomicU64,
 }
 
 impl Stage {
     pub fn new(lanes: Arc<dyn Lanes>) -> Self {
-        Self { lanes, now_ms: 10_000, rows: BTreeMap::new(), seq: 0 }
+        Self { lanes, now_ms: 10_000, rows: BTreeMap::new(), seq: 0, layouts: AtomicU64::new(0) }
     }
 
     /// A row is committed; nobody was told.
@@ -145,7 +147,8 @@ impl Stage {
     /// Under these pools from now on. What waits is read again.
     pub async fn adopt(&self, yaml: &str) -> Arc<Pools> {
         let pools = Arc::new(Pools::load("pools.yaml", yaml).unwrap_or_else(|errors| panic!("{errors:?}")));
-        self.lanes.adopt(pools.clone(), Vec::new()).await;
+        let version = self.layouts.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lanes.adopt(Layout { version, pools: pools.clone() }, Vec::new()).await;
         self.lanes.rebuild(self.ready_lanes()).await;
         self.refill().await;
         pools

@@ -1,6 +1,6 @@
 //! Who waits for what, in which order.
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState, Outcome};
 use lockgate_core::lane::{Priority, ReadyKey};
 use lockgate_core::request::NewJob;
@@ -136,7 +136,11 @@ pub async fn held_has_the_jobs_of_one_session(h: &StoreHarness) -> Proof {
     let started = Input::Started { token: c.life.attempt.token.clone(), at: h.clock.now() };
     let c = h.step(&c, started).await?;
     assert_eq!(h.store.held(&SessionId::from("one")).await?, [a.clone(), c]);
+    let bound = |session: &str, id: &str| (SessionId::from(session), JobId::from(id));
+    let asked = ["two", "three", "one"].map(SessionId::from);
+    assert_eq!(h.store.bound(&asked).await?, [bound("two", "b"), bound("one", "a"), bound("one", "c")]);
     h.step(&a, report(&a, Outcome::Interrupted)).await?;
+    assert_eq!(h.store.bound(&asked).await?, [bound("two", "b"), bound("one", "c")]);
     assert_eq!(ids(&h.store.held(&SessionId::from("one")).await?), ["c"]);
     assert_eq!(ids(&h.store.held(&SessionId::from("two")).await?), ["b"]);
     assert_eq!(h.store.held(&SessionId::from("three")).await?, []);

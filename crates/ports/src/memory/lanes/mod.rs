@@ -27,14 +27,13 @@ use async_trait::async_trait;
 use lockgate_core::ids::AttemptToken;
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
-use lockgate_core::pools::Pools;
 use parking_lot::Mutex;
 
 pub use bounds::Bounds;
 use state::State;
 
 use crate::lanes::{
-    ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, LimitView, Page, Settlement, TenantShare,
+    Adopted, ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement, TenantShare,
 };
 
 /// Until [`adopt`](Lanes::adopt) says otherwise, one pool takes everything.
@@ -57,10 +56,11 @@ impl MemoryLanes {
 
 #[async_trait]
 impl Lanes for MemoryLanes {
-    async fn adopt(&self, pools: Arc<Pools>, held: Vec<Hold>) {
+    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
         let mut state = self.state.lock();
-        state.adopt(pools);
+        state.adopt(layout.pools);
         held.into_iter().for_each(|hold| state.hold(hold));
+        Adopted::Anew
     }
 
     async fn offer(&self, jobs: Vec<Arc<Job>>) {

@@ -96,13 +96,14 @@ mod with_limits {
     use lockgate_core::time::Timestamp;
 
     use crate::conformance::lanes::stage::{Spec, job, shapes, token};
-    use crate::lanes::{Claim, ClaimRequest, Lanes, Seat, Settlement};
+    use crate::lanes::{Claim, ClaimRequest, Lanes, Layout, Seat, Settlement};
     use crate::memory::MemoryLanes;
 
     async fn lanes_under(limits: &str) -> MemoryLanes {
         let text = format!("topics: {{'*': default}}\npools: {{default: {{}}}}\nlimits: [{limits}]");
         let lanes = MemoryLanes::default();
-        lanes.adopt(Arc::new(Pools::load("pools.yaml", &text).unwrap()), Vec::new()).await;
+        let pools = Arc::new(Pools::load("pools.yaml", &text).unwrap());
+        lanes.adopt(Layout { version: 1, pools }, Vec::new()).await;
         lanes
     }
 

@@ -114,6 +114,10 @@ impl Jobs for MemoryStore {
         Ok(self.open().0.held(session))
     }
 
+    async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
+        Ok(self.open().0.bound(sessions))
+    }
+
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
         Ok(self.open().0.dead_letters(&query))
     }

@@ -77,6 +77,14 @@ impl Data {
         self.select(|row| row.held_by(session))
     }
 
+    pub(super) fn bound(&self, sessions: &[SessionId]) -> Vec<(SessionId, JobId)> {
+        let of = |session: &SessionId| {
+            let held = self.jobs.values().filter(|row| row.held_by(session));
+            held.map(|row| (session.clone(), row.job.request.job_id.clone())).collect::<Vec<_>>()
+        };
+        sessions.iter().flat_map(of).collect()
+    }
+
     pub(super) fn append_logs(&mut self, lines: Vec<LogLine>) {
         for line in lines {
             let Some(seq) = self.ids.get(&line.job_id) else { continue };

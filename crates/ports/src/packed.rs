@@ -1,4 +1,4 @@
-//! How a life and its events are written: as JSON with short names and times relative to the submit.
+//! How SQL stores write a life and its events: as JSON with short names and times relative to the submit.
 //!
 //! Both are rewritten with every change of the job, page by page, through the log and the checkpoint, so a byte saved
 //! here is saved several times. Still JSON: a field can be added, and a row can be read by a person with this page.
@@ -14,9 +14,47 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// A [`Life`] without its state, which has a column.
+/// Usual lengths, so that texts are seldom moved while they grow.
+const LIFE_BYTES: usize = 384;
+const EVENT_BYTES: usize = 128;
+
+/// A life without its state, which has a column.
+pub fn life_text(life: &Life) -> Result<String, serde_json::Error> {
+    text(LIFE_BYTES, |text| serde_json::to_writer(text, &PackedLife::pack(life)))
+}
+
+pub fn read_life(text: &str, state: JobState) -> Result<Life, serde_json::Error> {
+    Ok(serde_json::from_str::<PackedLife>(text)?.unpack(state))
+}
+
+/// One JSON text per line, to be appended to what was written before.
+pub fn events_text(events: &[JobEvent]) -> Result<String, serde_json::Error> {
+    text(events.len() * EVENT_BYTES, |text| {
+        events.iter().try_for_each(|event| {
+            serde_json::to_writer(&mut *text, &PackedEvent::from(event))?;
+            text.push(b'\n');
+            Ok(())
+        })
+    })
+}
+
+pub fn read_events(text: &str) -> Result<Vec<JobEvent>, serde_json::Error> {
+    text.lines().map(|line| Ok(serde_json::from_str::<PackedEvent>(line)?.into())).collect()
+}
+
+/// A text of about so many bytes.
+pub fn text(
+    usual_bytes: usize,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Result<String, serde_json::Error> {
+    let mut text = Vec::with_capacity(usual_bytes);
+    write(&mut text)?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
+}
+
+/// A [`Life`] without its state.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct PackedLife {
+struct PackedLife {
     #[serde(rename = "n")]
     no: u32,
     #[serde(rename = "a")]
@@ -108,7 +146,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl PackedLife {
     /// Every field is named, so that a new one cannot be forgotten.
-    pub(crate) fn pack(life: &Life) -> Self {
+    fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
         let Life { ended_at, last_error, lost, approval, output, bypass, events, .. } = life;
         let Counters { failures, infra_failures, snoozes } = *counters;
@@ -131,7 +169,7 @@ impl PackedLife {
         }
     }
 
-    pub(crate) fn unpack(self, state: JobState) -> Life {
+    fn unpack(self, state: JobState) -> Life {
         let PackedCounters { failures, infra_failures, snoozes } = self.counters;
         let at = |span: Span| span.after(self.submitted_at);
         Life {
@@ -199,7 +237,7 @@ impl PackedAttempt {
 
 /// A [`JobEvent`].
 #[derive(Serialize, Deserialize)]
-pub(crate) struct PackedEvent {
+struct PackedEvent {
     n: u64,
     #[serde(rename = "t")]
     at: Timestamp,

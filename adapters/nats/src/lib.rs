@@ -1,0 +1,1 @@
+//! Doorbells and messages on NATS.

@@ -1,0 +1,1 @@
+//! The Store on PostgreSQL, for any number of processes.

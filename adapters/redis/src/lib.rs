@@ -1,0 +1,1 @@
+//! Lanes and counters on Redis or Valkey, shared by any number of processes.

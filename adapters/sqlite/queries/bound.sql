@@ -1,0 +1,5 @@
+SELECT jobs.job_id
+FROM jobs_hot
+JOIN jobs ON jobs.seq = jobs_hot.seq
+WHERE jobs_hot.session = ?1
+ORDER BY jobs_hot.seq

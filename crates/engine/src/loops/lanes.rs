@@ -1,0 +1,47 @@
+//! Looks after lanes that several processes share: they may lose their memory, miss something, or be out of reach. Nothing is
+//! lost by that, for the Store has it all; somebody must only say it again.
+
+use std::sync::Arc;
+
+use lockgate_ports::{Condition, StoreError};
+use tokio::sync::watch;
+
+use super::{Lead, tick};
+use crate::Inner;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, inner.settings.lanes_every).await {
+        if let Err(error) = inner.lanes_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "the lanes could not be rebuilt; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn lanes_once(&self) -> Result<(), StoreError> {
+        let condition = self.ports.lanes.condition().await;
+        let before = std::mem::replace(&mut *self.lanes.lock(), condition.clone());
+        if before != condition {
+            self.metrics.sharing.lanes_are(&condition);
+            tracing::warn!(?before, now = ?condition, "the condition of the lanes changed");
+        }
+        if !matches!(condition, Condition::Behind | Condition::Blank) || !self.leads_rebuild().await? {
+            return Ok(());
+        }
+        let _one_at_a_time = self.config.changing.lock().await;
+        // Somebody may have been faster.
+        match self.ports.lanes.condition().await {
+            Condition::Blank => self.lay_out_anew(self.pools_version()).await?,
+            Condition::Behind => self.fill_lanes().await?,
+            Condition::Sound | Condition::Away(_) => return Ok(()),
+        }
+        self.metrics.sharing.rebuilt();
+        tracing::info!(was = ?condition, "the lanes were rebuilt from the Store");
+        Ok(())
+    }
+
+    async fn leads_rebuild(&self) -> Result<bool, StoreError> {
+        self.leads(Lead::Rebuild, self.settings.lanes_every * 3).await
+    }
+}

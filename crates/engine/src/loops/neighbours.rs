@@ -1,0 +1,91 @@
+//! What other processes do that concerns this one: workers that attached there, and attempts held here that ended there.
+//!
+//! A ring says which jobs moved; a look at everything that is held, every few seconds, finds what no ring told of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{JobId, SessionId};
+use lockgate_core::job::{Job, JobState};
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::Inner;
+
+/// Rings are gathered this long, so that a busy neighbour does not make every one of them cost a look.
+const GATHER: Duration = Duration::from_millis(20);
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut rings = inner.ports.bus.overhear();
+    let mut look_at = Instant::now();
+    loop {
+        let mut moved = BTreeSet::new();
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            jobs = rings.next() => moved.extend(jobs.iter().cloned()),
+            () = tokio::time::sleep_until(look_at) => {}
+        }
+        let looked = if moved.is_empty() {
+            look_at = Instant::now() + inner.settings.edge_renew;
+            inner.neighbours_once().await
+        } else {
+            let gathered = Instant::now() + GATHER;
+            while let Ok(jobs) = tokio::time::timeout_at(gathered, rings.next()).await {
+                moved.extend(jobs.iter().cloned());
+            }
+            inner.stop_moved(inner.edge.held_of(&moved)).await
+        };
+        if let Err(error) = looked {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "what other processes did could not be read; trying again with the next tick");
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn neighbours_once(&self) -> Result<(), StoreError> {
+        let open = self.ports.store.open_sessions().await?;
+        let own = self.edge.id();
+        self.edge.meet(open.into_iter().filter(|row| row.edge != own && !row.edge_closed));
+        // Taken before the Store is asked: what is dispatched meanwhile is in neither or in both.
+        let held = self.edge.held_by_session();
+        let sessions: Vec<SessionId> = held.iter().map(|(session, _)| session.clone()).collect();
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        let bound: BTreeSet<(SessionId, JobId)> = self.ports.store.bound(&sessions).await?.into_iter().collect();
+        let unbound = |session: &SessionId, job: &Arc<Job>| !bound.contains(&(session.clone(), job.request.job_id.clone()));
+        let gone = held
+            .into_iter()
+            .flat_map(|(session, jobs)| jobs.into_iter().filter(|job| unbound(&session, job)).collect::<Vec<_>>());
+        self.stop_moved(gone.collect()).await
+    }
+
+    /// Stops attempts that are held here and that the Store no longer counts.
+    async fn stop_moved(&self, held: Vec<Arc<Job>>) -> Result<(), StoreError> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<JobId> = held.iter().map(|job| job.request.job_id.clone()).collect();
+        let stored = self.ports.store.load(&ids).await?;
+        for (held, stored) in held.iter().zip(stored) {
+            let Some(stored) = stored.filter(|stored| is_over(held, stored)) else { continue };
+            let Some(binding) = &held.life.attempt.binding else { continue };
+            self.edge.stop(&binding.session, &held.life.attempt.token, &stored);
+            self.free_held(held);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an attempt that is held here was ended by somebody else. One that is still being dispatched was not.
+fn is_over(held: &Job, stored: &Job) -> bool {
+    let same = stored.life.attempt.token == held.life.attempt.token;
+    let session = |job: &Job| job.life.attempt.binding.as_ref().map(|binding| binding.session.clone());
+    let on_its_way = same && stored.state() == JobState::Scheduled;
+    let counts = same && stored.state().is_held() && session(stored) == session(held);
+    !on_its_way && !counts
+}

@@ -1,0 +1,172 @@
+//! Several processes on one Store, one set of lanes and one bus.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lockgate_core::job::{JobState, Outcome, Reason};
+use lockgate_core::request::{Json, NewJob};
+use lockgate_engine::{Acknowledged, ToWorker, WorkerStatus};
+use tokio::time::Instant;
+
+use super::stage::{Hand, Kind, Stage, caller, job};
+
+fn done() -> Outcome {
+    Outcome::Succeeded { result: Json::null() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_taken_by_one_process_starts_at_a_worker_of_another() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 1).await;
+    let id = one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    assert_eq!(worker.report(&assignment, done()).await, Acknowledged::Stored);
+    one.until(&id, |job| job.state() == JobState::Succeeded).await;
+}
+
+async fn cancelled_after(unheard: bool) -> Duration {
+    let one = Stage::shared();
+    let other = if unheard { one.beside_unheard() } else { one.beside() };
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 1).await;
+    let id = one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let cancelled = Instant::now();
+    one.engine.cancel(&caller(), &id, None).await.expect("cancelled");
+    let ToWorker::Stop { token, .. } = worker.next().await else { panic!("a stop") };
+    assert_eq!(token, assignment.job.life.attempt.token);
+    let waited = cancelled.elapsed();
+    // Its place is free.
+    one.submit(job("t")).await;
+    worker.take().await;
+    waited
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_process_that_holds_the_worker() {
+    let waited = cancelled_after(false).await;
+    assert!(waited <= Duration::from_millis(50), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_ring_is_lost_reaches_the_worker_within_two_seconds() {
+    let waited = cancelled_after(true).await;
+    assert!(waited <= Duration::from_millis(2_100), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_moves_to_another_process_keeps_its_attempts() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let mut worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
+    let id = one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    one.kill();
+    let (held, highest) = worker.into_inventory();
+    let mut worker = Hand::attach_with(&other.engine, "w", &["t"], 1, held, highest).await;
+    for _ in 0..10 {
+        worker.beat().await;
+        other.until(&id, |job| job.state().is_held()).await;
+        pass(Duration::from_secs(2)).await;
+    }
+    assert_eq!(worker.report(&assignment, done()).await, Acknowledged::Stored);
+    let job = other.job(&id).await;
+    assert_eq!((job.state(), job.life.attempt.no), (JobState::Succeeded, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_process_held_runs_elsewhere_within_fifteen_seconds() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let mut doomed = Hand::attach(&one.engine, "doomed", &["t"], 1).await;
+    let id = one.submit(job("t")).await;
+    doomed.take().await;
+    let mut heir = Hand::attach(&other.engine, "heir", &["t"], 1).await;
+    // Long enough for the other one to trust what it hears and does not hear.
+    for _ in 0..10 {
+        doomed.beat().await;
+        heir.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    let died = Instant::now();
+    one.kill();
+    let moved = loop {
+        heir.beat().await;
+        pass(Duration::from_millis(500)).await;
+        let job = other.job(&id).await;
+        if job.life.attempt.binding.as_ref().is_some_and(|binding| binding.worker.as_str() == "heir") {
+            break job;
+        }
+        assert!(died.elapsed() < Duration::from_secs(60), "{job:?}");
+    };
+    assert!(died.elapsed() <= Duration::from_secs(15), "{:?}", died.elapsed());
+    assert_eq!(moved.life.last_error.expect("a reason").reason, Reason::AgentLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_only_a_worker_elsewhere_fits_is_not_given_up() {
+    let one = Stage::shared();
+    let other = one.beside();
+    one.pools("topics: {'*': direct}\npools: {direct: {dispatch: direct}}").await;
+    let mut worker = Hand::attach_as(&other.engine, "w", &Kind::of("direct", &["t"], 1)).await;
+    one.submit(NewJob { timeout_ms: Some(3_600_000), ..job("t") }).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    let (fits, fits_nobody) = (one.submit(job("t")).await, one.submit(job("other")).await);
+    while !one.job(&fits_nobody).await.state().is_terminal() {
+        worker.beat().await;
+        pass(Duration::from_secs(3)).await;
+    }
+    assert_eq!(one.job(&fits).await.state(), JobState::Scheduled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_of_other_processes_are_listed() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let _worker = Hand::attach(&other.engine, "w", &["t"], 3).await;
+    pass(Duration::from_secs(3)).await;
+    let seen: Vec<_> = one.engine.workers().into_iter().map(|view| (view.profile.slots, view.status)).collect();
+    assert_eq!(seen, [(3, WorkerStatus::Elsewhere)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_moves_at_once_when_a_process_stops_and_soon_when_it_dies() {
+    let one = Stage::shared();
+    let other = one.beside();
+    pass(Duration::from_secs(5)).await;
+    let deadline = |ms| NewJob { deadline_ms: Some(ms), ..job("nobody") };
+    let first = other.submit(deadline(1_000)).await;
+    one.stop().await;
+    let ended = other.until(&first, |job| job.state() == JobState::Timeout).await;
+    let late = ended.life.ended_at.expect("ended").since(ended.life.submitted_at);
+    assert!(late <= Duration::from_millis(2_100), "{late:?}");
+    let third = other.beside();
+    other.kill();
+    let second = third.submit(deadline(1_000)).await;
+    let ended = third.until(&second, |job| job.state() == JobState::Timeout).await;
+    let late = ended.life.ended_at.expect("ended").since(ended.life.submitted_at);
+    assert!(late <= Duration::from_millis(4_100), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_go_on_when_the_process_that_pumped_them_dies() {
+    let one = Stage::shared();
+    let other = one.beside();
+    pass(Duration::from_secs(3)).await;
+    let mut worker = Hand::attach_with(&other.engine, "w", &["t"], 1, BTreeMap::new(), 0).await;
+    one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let again = Some(Duration::from_secs(1));
+    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: again }).await;
+    one.kill();
+    let failed = Instant::now();
+    worker.take().await;
+    assert!(failed.elapsed() <= Duration::from_secs(3), "{:?}", failed.elapsed());
+}
+
+/// In virtual time this takes no time.
+async fn pass(span: Duration) {
+    tokio::time::sleep(span).await;
+}

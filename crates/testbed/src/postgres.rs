@@ -1,0 +1,147 @@
+//! PostgreSQL.
+
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::process::{Signal, geteuid};
+use tempfile::TempDir;
+
+use crate::ports::free_port;
+use crate::process::{Process, User};
+use crate::programs::Program;
+use crate::template;
+
+const PROGRAM: Program = Program {
+    name: "initdb",
+    variable: "LOCKGATE_POSTGRES_BIN",
+    usual: &["/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin"],
+    get_it: "run `make servers`, or install the package postgresql-15",
+};
+const TRIES: usize = 5;
+
+/// Whether a commit survives the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As in production: measured by benches.
+    Synced,
+    /// Survives the death of the server, not of the machine: all that a test can tell.
+    Unsynced,
+}
+
+pub struct Postgres {
+    bin: PathBuf,
+    port: u16,
+    durability: Durability,
+    settings: Vec<String>,
+    process: Process,
+    folder: TempDir,
+}
+
+impl Postgres {
+    pub fn start() -> anyhow::Result<Self> {
+        Self::start_with(Durability::Unsynced, &[])
+    }
+
+    /// `settings` are more of `name=value` for the server.
+    pub fn start_with(durability: Durability, settings: &[&str]) -> anyhow::Result<Self> {
+        let initdb = PROGRAM.find()?;
+        // A link in PATH has the other programs beside what it points to.
+        let initdb = initdb.canonicalize()?;
+        let bin = initdb.parent().context("initdb is in no folder")?.to_owned();
+        let folder = tempfile::tempdir()?;
+        let user = user()?;
+        if let Some(User { uid, gid }) = user {
+            chown(folder.path(), Some(uid), Some(gid))?;
+        }
+        template::fresh(&bin, &data(folder.path()), user)?;
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut tries = 0;
+        loop {
+            let port = free_port()?;
+            match run(&bin, port, durability, &settings, folder.path()) {
+                Ok(process) => return Ok(Self { bin, port, durability, settings, process, folder }),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => tries += 1,
+            }
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://lockgate@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    pub fn pause(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    pub fn resume(&self) {
+        self.process.signal(Signal::CONT);
+    }
+
+    /// Every connection is cut, in the middle of whatever it did; the next start recovers from the log.
+    pub fn kill(&mut self) {
+        self.process.end(Signal::QUIT);
+    }
+
+    /// Starts again on the same port, with what was committed.
+    pub fn restart(&mut self) -> anyhow::Result<()> {
+        self.kill();
+        self.process = run(&self.bin, self.port, self.durability, &self.settings, self.folder.path())?;
+        Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
+fn run(bin: &Path, port: u16, durability: Durability, settings: &[String], folder: &Path) -> anyhow::Result<Process> {
+    let data = data(folder);
+    let sync = if durability == Durability::Synced { "on" } else { "off" };
+    let mut args = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
+    let own = [
+        "listen_addresses=127.0.0.1".to_owned(),
+        format!("unix_socket_directories={}", folder.display()),
+        format!("fsync={sync}"),
+        format!("full_page_writes={sync}"),
+        "max_connections=200".to_owned(),
+    ];
+    for setting in own.iter().chain(settings) {
+        args.extend(["-c".to_owned(), setting.clone()]);
+    }
+    let process = Process::spawn(&bin.join("postgres"), args, user()?, &folder.join("postgres.log"))?;
+    let pid_file = data.join("postmaster.pid");
+    process.wait_ready("postgres accepts connections", || is_ready(&pid_file, process.pid()))?;
+    Ok(process)
+}
+
+/// The postmaster writes its id first and its state last.
+fn is_ready(pid_file: &Path, pid: i32) -> bool {
+    let text = std::fs::read_to_string(pid_file).unwrap_or_default();
+    text.lines().next().is_some_and(|first| first == pid.to_string())
+        && text.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+}
+
+/// PostgreSQL refuses to run as root: then it runs as the user whose home its package made, or as nobody.
+fn user() -> anyhow::Result<Option<User>> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    let own = std::fs::metadata("/var/lib/postgresql").map(|folder| User { uid: folder.uid(), gid: folder.gid() });
+    Ok(Some(own.ok().filter(|user| user.uid != 0).unwrap_or(User { uid: 65_534, gid: 65_534 })))
+}
