@@ -37,7 +37,7 @@ pub use service::{
     Activated, ApprovalAnswer, ConfigText, Considered, JobView, LaneView, PoolConsidered, PoolView, Queues, ReplayRequest,
     Replayed, Submitted, Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
 };
-pub use settings::Settings;
+pub use settings::{Roles, Settings};
 
 /// What the engine stands on.
 #[derive(Clone)]

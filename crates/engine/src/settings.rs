@@ -5,6 +5,21 @@ use std::time::Duration;
 use lockgate_core::limits::Limits;
 use lockgate_core::policy::FailMode;
 
+/// Roles choose loops. A process without any only answers questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Holds worker streams: claims, dispatches, takes results.
+    pub gateway: bool,
+    /// Judges what waits for a verdict, moves what is due, ends what is over, and mends what was forgotten.
+    pub scheduler: bool,
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self { gateway: true, scheduler: true }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub limits: Limits,
@@ -49,6 +64,8 @@ pub struct Settings {
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
     pub fail_mode: Option<FailMode>,
+    /// What this process does of what all processes of an installation do together.
+    pub roles: Roles,
     /// Most jobs in one claim, one commit, one page.
     pub batch_max: usize,
     /// The Store has no other user: every loop is this process's, and an in-process worker of an earlier edge is surely dead.
@@ -80,6 +97,7 @@ impl Default for Settings {
             seal_every: Duration::from_secs(1),
             recall_within: Duration::from_secs(2),
             fail_mode: None,
+            roles: Roles::default(),
             batch_max: 1_000,
             exclusive_store: true,
         }

@@ -47,6 +47,8 @@ pub enum Doors {
     All,
     /// Verdicts and policies for schedulers elsewhere; no jobs.
     Kernel,
+    /// Only whether the process lives and can work.
+    Health,
 }
 
 impl Default for GatewaySettings {

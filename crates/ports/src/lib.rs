@@ -4,6 +4,7 @@
 //! format appears in a signature. [`memory`] is the reference; [`conformance`] is the judge of every adapter.
 
 pub mod bus;
+pub mod checkup;
 pub mod clock;
 pub mod conformance;
 pub mod entropy;

@@ -25,6 +25,8 @@ pub struct Injected {
     pub attempts_hidden: u64,
     pub calls_dropped: u64,
     pub graceful_stops: u64,
+    pub lanes_wiped: u64,
+    pub lanes_missed: u64,
 }
 
 impl Injected {
@@ -45,6 +47,8 @@ impl Injected {
             attempts_hidden,
             calls_dropped,
             graceful_stops,
+            lanes_wiped,
+            lanes_missed,
         } = *self;
         let kinds = [
             crashes,
@@ -61,6 +65,8 @@ impl Injected {
             attempts_hidden,
             calls_dropped,
             graceful_stops,
+            lanes_wiped,
+            lanes_missed,
         ];
         kinds.iter().all(|count| *count > 0)
     }
@@ -80,6 +86,8 @@ impl Injected {
         self.attempts_hidden += other.attempts_hidden;
         self.calls_dropped += other.calls_dropped;
         self.graceful_stops += other.graceful_stops;
+        self.lanes_wiped += other.lanes_wiped;
+        self.lanes_missed += other.lanes_missed;
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! [`run`] draws everything from the seed: the load, the workers' behaviour and the faults. In the chaos phase the
 //! server crashes at arbitrary Store calls, calls fail or end with unknown outcome, bells are lost or doubled, workers
-//! die, hang, forget and repeat themselves. Then the faults stop, and everything acknowledged must end exactly once.
+//! die, hang, forget and repeat themselves. Half of the seeds run several processes on shared lanes, which forget and
+//! miss things. Then the faults stop, and everything acknowledged must end exactly once.
 
 mod check;
 mod client;
 mod clock;
 mod faults;
 mod governed;
+mod lanes;
 mod plan;
 mod process;
 mod signal;

@@ -10,17 +10,19 @@ use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, OutputContent, OutputMeta, Overheard};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard};
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::faults::Faults;
+use crate::lanes::{FaultyLanes, SharedLanes};
 use crate::signal::Signal;
 use crate::store::FaultyStore;
 
 /// Windows so small that even a simulated backlog overflows them.
-const BOUNDS: Bounds =
+pub(crate) const BOUNDS: Bounds =
     Bounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
 
 /// Tells everything that belongs to a process whether the process still lives.
@@ -56,6 +58,20 @@ impl Lifeline {
     }
 }
 
+/// What outlives a process.
+pub(crate) struct Ground {
+    pub(crate) disk: MemoryStore,
+    /// What several processes share; none if there is only one.
+    pub(crate) shared: Option<(Arc<SharedLanes>, MemoryBus)>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<SeededEntropy>,
+}
+
+fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Lifeline) -> Arc<dyn Lanes> {
+    let (shared, faults, lifeline) = (shared.clone(), faults.clone(), lifeline.clone());
+    Arc::new(FaultyLanes { shared, faults, lifeline, behind: Mutex::new(false) })
+}
+
 /// A running server.
 #[derive(Clone)]
 pub(crate) struct Process {
@@ -67,17 +83,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(
-        disk: &MemoryStore,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<SeededEntropy>,
-        faults: &Arc<Faults>,
-    ) -> Self {
+    pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>) -> Self {
         let lifeline = Lifeline::new();
+        let Ground { disk, shared, clock, entropy } = ground;
+        let (lanes, bus) = match shared {
+            Some((lanes, bus)) => (shared_lanes(lanes, faults, &lifeline), bus.another()),
+            None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
+        };
+        let (clock, entropy) = (clock.clone(), entropy.clone());
         let ports = Ports {
             store: Arc::new(FaultyStore::new(disk.clone(), faults.clone(), lifeline.clone())),
-            lanes: Arc::new(MemoryLanes::new(BOUNDS)),
-            bus: Arc::new(FaultyBus { bus: MemoryBus::default(), faults: faults.clone() }),
+            lanes,
+            bus: Arc::new(FaultyBus { bus, faults: faults.clone() }),
             kernel: Arc::new(FaultyKernel {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 faults: faults.clone(),
@@ -85,7 +102,8 @@ impl Process {
             clock,
             entropy,
         };
-        let engine = Engine::new(ports, Settings::default(), Metrics::new(&mut Registry::default()));
+        let settings = Settings { exclusive_store: shared.is_none(), ..Settings::default() };
+        let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
         let running = engine.clone();
         let (stop, stopping) = watch::channel(false);
         let ended = Arc::new(Signal::new(false));

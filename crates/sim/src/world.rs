@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::check::{self, Violation};
 use crate::clock::SimClock;
 use crate::faults::{Faults, Injected};
-use crate::process::Process;
+use crate::process::{Ground, Process};
 use crate::signal::Signal;
 use crate::{client, worker};
 
@@ -48,7 +48,9 @@ pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) disk: MemoryStore,
     pub(crate) ledger: Mutex<Ledger>,
-    process: Signal<Option<Process>>,
+    ground: Ground,
+    /// One place for each process.
+    processes: Signal<Vec<Option<Process>>>,
 }
 
 /// How long clients submit and faults happen.
@@ -60,20 +62,22 @@ impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let entropy = Arc::new(SeededEntropy::new(seed));
         let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
-        Self {
-            faults: Arc::new(Faults::new(entropy.clone())),
-            disk: MemoryStore::new(clock.clone()),
-            entropy,
-            clock,
-            ledger: Mutex::default(),
-            process: Signal::new(None),
-        }
+        let faults = Arc::new(Faults::new(entropy.clone()));
+        let disk = MemoryStore::new(clock.clone());
+        // Half of the stories are about one process, the others about two or three.
+        let count = if seed.is_multiple_of(2) { 1 } else { 2 + faults.below(2) };
+        let shared = (count > 1).then(Default::default);
+        let ground = Ground { disk: disk.clone(), shared, clock: clock.clone(), entropy: entropy.clone() };
+        let processes = Signal::new((0..count).map(|_| None).collect());
+        Self { faults, disk, entropy, clock, ledger: Mutex::default(), ground, processes }
     }
 
     pub(crate) async fn run(self) -> Result<Summary, Violation> {
         let world = Arc::new(self);
         let mut tasks = JoinSet::new();
-        tasks.spawn(world.clone().supervise());
+        for place in 0..world.processes.with(Vec::len) {
+            tasks.spawn(world.clone().supervise(place));
+        }
         for n in 0..2 + world.faults.below(3) {
             tasks.spawn(worker::run(world.clone(), n));
         }
@@ -88,16 +92,27 @@ impl World {
         check::all(&world).await
     }
 
-    /// The server that runs now; waits while there is none.
+    /// A server that runs now; waits while there is none.
     pub(crate) async fn process(&self) -> Process {
-        self.process.wait(Option::clone).await
+        let first = usize::try_from(self.faults.below(self.processes.with(Vec::len) as u64)).unwrap_or(0);
+        let running = |places: &Vec<Option<Process>>| {
+            let mut turn = places.iter().cycle().skip(first).take(places.len());
+            turn.find_map(Clone::clone)
+        };
+        self.processes.wait(running).await
     }
 
-    /// Starts the server again whenever it died.
-    async fn supervise(self: Arc<Self>) {
+    fn occupy(&self, place: usize, process: Option<Process>) {
+        let mut places = self.processes.with(Clone::clone);
+        places[place] = process;
+        self.processes.set(places);
+    }
+
+    /// Starts a server again whenever it died.
+    async fn supervise(self: Arc<Self>, place: usize) {
         loop {
-            let process = Process::start(&self.disk, self.clock.clone(), self.entropy.clone(), &self.faults);
-            self.process.set(Some(process.clone()));
+            let process = Process::start(&self.ground, &self.faults);
+            self.occupy(place, Some(process.clone()));
             let planned = self.faults.inject(300, |i| &mut i.graceful_stops).then(|| self.faults.millis(40_000));
             tokio::select! {
                 biased;
@@ -105,7 +120,7 @@ impl World {
                 () = tokio::time::sleep(planned.unwrap_or(Duration::MAX)) => process.stop().await,
             }
             process.kill();
-            self.process.set(None);
+            self.occupy(place, None);
             tokio::time::sleep(self.faults.millis(15_000)).await;
         }
     }
@@ -114,8 +129,9 @@ impl World {
     async fn places_are_free(&self) -> Result<(), Violation> {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         loop {
-            let workers = self.process().await.engine.workers();
-            let Some(busy) = workers.iter().find(|worker| worker.busy > 0) else { return Ok(()) };
+            let running = self.processes.with(|places| places.iter().flatten().cloned().collect::<Vec<_>>());
+            let mut workers = running.iter().flat_map(|process| process.engine.workers());
+            let Some(busy) = workers.find(|worker| worker.busy > 0) else { return Ok(()) };
             if tokio::time::Instant::now() > deadline {
                 return Err(Violation::new("A-5 an ended attempt frees its place", format!("{busy:?}")));
             }

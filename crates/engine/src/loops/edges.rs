@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{Lead, tick};
 use crate::Inner;
+use crate::settings::Roles;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.edge_renew).await {
@@ -21,11 +22,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
-        let edge = self.edge.id();
-        if !self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await? {
+        let Roles { gateway, scheduler } = self.settings.roles;
+        if gateway && !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
             self.start_over().await?;
         }
-        if self.leads(Lead::Closer, self.settings.edge_renew).await? {
+        if scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await? {
             self.close_dead_edges().await?;
         }
         Ok(())

@@ -36,30 +36,35 @@ pub(crate) use leads::Lead;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
 
-use crate::Inner;
+use crate::{Inner, Settings};
 
-/// Starts every loop. All end soon after `stop` turns true.
+/// Starts the loops of this process's roles. All end soon after `stop` turns true.
 pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Timestamp, stop: &watch::Receiver<bool>) {
-    running.spawn(dispatch::run(inner.clone(), stop.clone()));
-    running.spawn(feed::run(inner.clone(), stop.clone()));
-    running.spawn(due::run(inner.clone(), recovered, stop.clone()));
-    running.spawn(pending::run(inner.clone(), stop.clone()));
-    running.spawn(deadlines::run(inner.clone(), stop.clone()));
-    running.spawn(starts::run(inner.clone(), stop.clone()));
-    running.spawn(reap::run(inner.clone(), stop.clone()));
-    running.spawn(edges::run(inner.clone(), stop.clone()));
-    running.spawn(reoffer::run(inner.clone(), stop.clone()));
-    running.spawn(retention::run(inner.clone(), stop.clone()));
+    let Settings { roles, exclusive_store, .. } = inner.settings;
     running.spawn(policies::run(inner.clone(), stop.clone()));
-    running.spawn(ledger::run(inner.clone(), stop.clone()));
+    running.spawn(feed::run(inner.clone(), stop.clone()));
     running.spawn(scans::run(inner.clone(), stop.clone()));
-    running.spawn(seals::run(inner.clone(), stop.clone()));
+    running.spawn(edges::run(inner.clone(), stop.clone()));
     running.spawn(levels::run(inner.clone(), stop.clone()));
-    running.spawn(limits::run(inner.clone(), stop.clone()));
-    running.spawn(placing::run(inner.clone(), stop.clone()));
-    if !inner.settings.exclusive_store {
+    if !exclusive_store {
         running.spawn(lanes::run(inner.clone(), stop.clone()));
         running.spawn(neighbours::run(inner.clone(), stop.clone()));
+    }
+    if roles.gateway {
+        running.spawn(dispatch::run(inner.clone(), stop.clone()));
+        running.spawn(starts::run(inner.clone(), stop.clone()));
+        running.spawn(reap::run(inner.clone(), stop.clone()));
+    }
+    if roles.scheduler {
+        running.spawn(due::run(inner.clone(), recovered, stop.clone()));
+        running.spawn(pending::run(inner.clone(), stop.clone()));
+        running.spawn(deadlines::run(inner.clone(), stop.clone()));
+        running.spawn(reoffer::run(inner.clone(), stop.clone()));
+        running.spawn(retention::run(inner.clone(), stop.clone()));
+        running.spawn(ledger::run(inner.clone(), stop.clone()));
+        running.spawn(seals::run(inner.clone(), stop.clone()));
+        running.spawn(limits::run(inner.clone(), stop.clone()));
+        running.spawn(placing::run(inner.clone(), stop.clone()));
     }
 }
 

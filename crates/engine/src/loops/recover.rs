@@ -29,7 +29,9 @@ pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>
 
 impl Inner {
     async fn recover_once(&self) -> Result<(), StoreError> {
-        self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await?;
+        if self.settings.roles.gateway {
+            self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await?;
+        }
         if self.settings.exclusive_store {
             for row in self.ports.store.open_sessions().await? {
                 if row.profile.in_process && row.edge != self.edge.id() {

@@ -39,6 +39,7 @@ fn names(doors: Doors) -> &'static [&'static str] {
     match doors {
         Doors::All => &NAMES,
         Doors::Kernel => &NAMES[..4],
+        Doors::Health => &NAMES[..1],
     }
 }
 

@@ -67,12 +67,13 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
             .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit));
     }
-    routes
-        .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
-        .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
-        .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
-        .add_service(health_service)
-        .add_service(reflection);
+    if shared.settings.doors != Doors::Health {
+        routes
+            .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
+    }
+    routes.add_service(health_service).add_service(reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
 }

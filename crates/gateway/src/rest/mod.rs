@@ -50,10 +50,19 @@ type Answer<T> = Result<T, Problem>;
 pub(crate) fn router(shared: Shared) -> Router {
     let described = OpenApiRouter::with_openapi(Description::openapi());
     let described = match shared.settings.doors {
-        Doors::All => jobs_routes(described),
-        Doors::Kernel => described,
+        Doors::All => governance_routes(jobs_routes(described)),
+        Doors::Kernel => governance_routes(described),
+        Doors::Health => described,
     };
-    let (router, mut api) = described
+    let (router, mut api) = described.routes(routes!(health::healthz)).routes(routes!(health::readyz)).split_for_parts();
+    problem::describe(&mut api);
+    let api = Arc::new(api);
+    let router = router.route("/openapi.json", get(move || async move { Json(api) }));
+    finish(router.with_state(shared))
+}
+
+fn governance_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+    router
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(policy::roll_back))
         .routes(routes!(policy::snapshots))
@@ -61,13 +70,6 @@ pub(crate) fn router(shared: Shared) -> Router {
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::verify))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .split_for_parts();
-    problem::describe(&mut api);
-    let api = Arc::new(api);
-    let router = router.route("/openapi.json", get(move || async move { Json(api) }));
-    finish(router.with_state(shared))
 }
 
 /// What a process that only judges does not have.

@@ -15,10 +15,12 @@ use crate::bus::{Bell, Bus, Ear, Overheard};
 pub struct MemoryBus {
     ears: Arc<Mutex<Ears>>,
     /// What others rang for.
-    jobs: broadcast::Sender<Arc<[JobId]>>,
+    jobs: JobRings,
     /// Everybody on this bus.
-    members: Arc<Mutex<Vec<broadcast::Sender<Arc<[JobId]>>>>>,
+    members: Arc<Mutex<Vec<JobRings>>>,
 }
+
+type JobRings = broadcast::Sender<Arc<[JobId]>>;
 
 /// Batches kept for one that overhears.
 const BATCHES: usize = 1_024;
@@ -35,7 +37,7 @@ impl MemoryBus {
         Self::join(self.ears.clone(), self.members.clone())
     }
 
-    fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<broadcast::Sender<Arc<[JobId]>>>>>) -> Self {
+    fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<JobRings>>>) -> Self {
         let jobs = broadcast::Sender::new(BATCHES);
         members.lock().push(jobs.clone());
         Self { ears, jobs, members }

@@ -1,0 +1,214 @@
+//! Lanes that several processes share, as they are on a server of their own: they can forget everything, miss what one
+//! process says, and keep the claims of a process that died until their time is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::AttemptToken;
+use lockgate_core::job::Job;
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_ports::memory::MemoryLanes;
+use lockgate_ports::{
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement,
+    TenantShare,
+};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::faults::Faults;
+use crate::process::{BOUNDS, Lifeline};
+
+/// A claim that is not settled for so long is somebody else's.
+const CLAIM_LEASE: Duration = Duration::from_secs(10);
+
+/// The one server.
+#[derive(Default)]
+pub(crate) struct SharedLanes(Mutex<Known>);
+
+struct Known {
+    lanes: Arc<MemoryLanes>,
+    /// Absent while it knows nothing.
+    version: Option<u64>,
+    built: bool,
+    claims: BTreeMap<(ReadyKey, LaneKey), Instant>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { lanes: Arc::new(MemoryLanes::new(BOUNDS)), version: None, built: false, claims: BTreeMap::new() }
+    }
+}
+
+impl SharedLanes {
+    /// What was settled is nobody's claim any more.
+    fn note_settled(&self, settlements: &[Settlement]) {
+        let mut known = self.0.lock();
+        for settlement in settlements {
+            let (Settlement::Sent { lane, key, .. }
+            | Settlement::Gone { lane, key }
+            | Settlement::Returned { lane, key, .. }) = settlement;
+            known.claims.remove(&(*key, lane.clone()));
+        }
+    }
+
+    fn note_claimed(&self, claimed: &Claimed) {
+        let mut known = self.0.lock();
+        let now = Instant::now();
+        // What a dead process claimed must be read anew.
+        if known.claims.values().any(|at| *at + CLAIM_LEASE < now) {
+            known.built = false;
+            known.claims.clear();
+        }
+        for claim in &claimed.claims {
+            known.claims.insert((claim.key, claim.lane.clone()), now);
+        }
+    }
+}
+
+/// The server as one process sees it.
+pub(crate) struct FaultyLanes {
+    pub(crate) shared: Arc<SharedLanes>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) lifeline: Lifeline,
+    /// Something this process said was not heard.
+    pub(crate) behind: Mutex<bool>,
+}
+
+impl FaultyLanes {
+    /// The lanes, unless they know nothing or this call does not arrive.
+    async fn reach(&self) -> Option<Arc<MemoryLanes>> {
+        self.lifeline.alive_or_never().await;
+        if self.faults.inject(1, |i| &mut i.lanes_wiped) {
+            *self.shared.0.lock() = Known::default();
+        }
+        let lost = self.faults.inject(10, |i| &mut i.lanes_missed);
+        let known = self.shared.0.lock();
+        if lost || known.version.is_none() {
+            *self.behind.lock() = true;
+            return None;
+        }
+        Some(known.lanes.clone())
+    }
+}
+
+#[async_trait]
+impl Lanes for FaultyLanes {
+    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+        self.lifeline.alive_or_never().await;
+        let lanes = {
+            let mut known = self.shared.0.lock();
+            match known.version {
+                Some(version) if version == layout.version => return Adopted::Already,
+                Some(version) if version > layout.version => return Adopted::Outdated,
+                _ => {}
+            }
+            (known.version, known.built) = (Some(layout.version), false);
+            known.claims.clear();
+            known.lanes.clone()
+        };
+        lanes.adopt(layout, held).await
+    }
+
+    async fn condition(&self) -> Condition {
+        self.lifeline.alive_or_never().await;
+        let known = self.shared.0.lock();
+        match () {
+            () if known.version.is_none() => Condition::Blank,
+            () if !known.built || *self.behind.lock() => Condition::Behind,
+            () => Condition::Sound,
+        }
+    }
+
+    async fn offer(&self, jobs: Vec<Arc<Job>>) {
+        if let Some(lanes) = self.reach().await {
+            lanes.offer(jobs).await;
+        }
+    }
+
+    async fn feed(&self, page: Page) {
+        if let Some(lanes) = self.reach().await {
+            lanes.feed(page).await;
+        }
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Claimed {
+        let Some(lanes) = self.reach().await else { return Claimed::default() };
+        let claimed = lanes.claim(request).await;
+        self.shared.note_claimed(&claimed);
+        claimed
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) {
+        if let Some(lanes) = self.reach().await {
+            self.shared.note_settled(&settlements);
+            lanes.settle(settlements).await;
+        }
+    }
+
+    async fn demand(&self) -> Vec<Demand> {
+        match self.reach().await {
+            Some(lanes) => lanes.demand().await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn hold(&self, attempts: Vec<Hold>) {
+        if let Some(lanes) = self.reach().await {
+            lanes.hold(attempts).await;
+        }
+    }
+
+    async fn release(&self, attempts: Vec<AttemptToken>) -> bool {
+        match self.reach().await {
+            Some(lanes) => lanes.release(attempts).await,
+            None => false,
+        }
+    }
+
+    async fn holding(&self) -> Vec<AttemptToken> {
+        match self.reach().await {
+            Some(lanes) => lanes.holding().await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
+        match self.reach().await {
+            Some(lanes) => lanes.limits(lane).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
+        match self.reach().await {
+            Some(lanes) => lanes.shares(limit).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn hungry(&self) -> Vec<Hungry> {
+        match self.reach().await {
+            Some(lanes) => lanes.hungry().await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
+        match self.reach().await {
+            Some(lanes) => lanes.depths(limit).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {
+        // What is said from now on is heard after the rebuild, or missed anew.
+        *self.behind.lock() = false;
+        let Some(shared) = self.reach().await else { return };
+        shared.rebuild(lanes).await;
+        let mut known = self.shared.0.lock();
+        known.built = known.version.is_some();
+        known.claims.clear();
+    }
+}
