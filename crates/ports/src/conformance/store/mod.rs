@@ -7,7 +7,8 @@
 //! lockgate_ports::store_agrees_with_memory! { harness, cases: 32 }
 //! ```
 //!
-//! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store.
+//! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store. One that must wait for its server is an
+//! `async fn`, and is named `async harness`.
 
 pub mod commits;
 pub mod duties;
@@ -32,7 +33,13 @@ pub use stage::{Proof, StoreHarness};
 #[macro_export]
 macro_rules! store_conformance {
     ($harness:ident) => {
-        $crate::store_conformance! { $harness:
+        $crate::store_conformance! { @list [super::$harness()] }
+    };
+    (async $harness:ident) => {
+        $crate::store_conformance! { @list [super::$harness().await] }
+    };
+    (@list $harness:tt) => {
+        $crate::store_conformance! { @tests $harness
             commits {
                 a_new_job_is_loaded_as_it_was_committed,
                 a_job_id_is_taken_once,
@@ -157,13 +164,19 @@ macro_rules! store_conformance {
             }
         }
     };
-    ($harness:ident: $($group:ident { $($case:ident,)* })*) => {
-        $(mod $group {
+    (@tests $harness:tt $($group:ident { $($case:ident,)* })*) => {
+        $($crate::store_conformance! { @group $harness $group { $($case,)* } })*
+    };
+    (@group [$harness:expr] $group:ident { $($case:ident,)* }) => {
+        $crate::store_conformance! { @each $group $($case [$harness])* }
+    };
+    (@each $group:ident $($case:ident [$harness:expr])*) => {
+        mod $group {
             $(#[tokio::test]
             async fn $case() -> $crate::conformance::store::Proof {
-                $crate::conformance::store::$group::$case(&super::$harness()).await
+                $crate::conformance::store::$group::$case(&$harness).await
             })*
-        })*
+        }
     };
 }
 
@@ -171,11 +184,17 @@ macro_rules! store_conformance {
 #[macro_export]
 macro_rules! store_agrees_with_memory {
     ($harness:ident, cases: $cases:expr) => {
+        $crate::store_agrees_with_memory! { @with (|| std::future::ready($harness())), $cases }
+    };
+    (async $harness:ident, cases: $cases:expr) => {
+        $crate::store_agrees_with_memory! { @with $harness, $cases }
+    };
+    (@with $harness:expr, $cases:expr) => {
         ::proptest::proptest! {
             #![proptest_config(::proptest::prelude::ProptestConfig { failure_persistence: None, ..::proptest::prelude::ProptestConfig::with_cases($cases) })]
             #[test]
             fn random_decisions_leave_the_same_store(words in ::proptest::collection::vec(::proptest::prelude::any::<u64>(), 1..250)) {
-                $crate::conformance::store::agrees_with_memory($harness(), &words);
+                $crate::conformance::store::agrees_with_memory($harness, &words);
             }
         }
     };

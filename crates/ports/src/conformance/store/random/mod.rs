@@ -27,9 +27,10 @@ use crate::store::{
 use draw::{Dice, Scene};
 
 /// Panics when the adapter and the memory Store answer differently.
-pub fn agrees_with_memory(harness: StoreHarness, words: &[u64]) {
+pub fn agrees_with_memory<F: Future<Output = StoreHarness>>(harness: impl FnOnce() -> F, words: &[u64]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(compare(harness, words)));
+    let result =
+        runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(async { compare(harness().await, words).await }));
     assert!(result.is_ok(), "{result:?}");
 }
 

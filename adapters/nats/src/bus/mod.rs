@@ -1,0 +1,127 @@
+//! Doorbells over one plain subject of the installation. Nothing is stored: whoever was away looks for itself.
+
+mod ears;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_nats::Subscriber;
+use async_nats::connection::State;
+use async_trait::async_trait;
+use futures::{FutureExt, StreamExt};
+use lockgate_ports::{Bell, Bus, Ear, Entropy, Overheard};
+use tokio::task::JoinSet;
+
+use crate::error::ConnectError;
+use crate::link::{Health, Link, Purpose};
+use crate::options::Options;
+use ears::Ears;
+use wire::Ring;
+
+/// Messages that wait for a slow server. With [`wire::MESSAGE_BYTES`] it bounds what a server that hangs costs us: 32 MiB.
+const OUTGOING: usize = 512;
+const INCOMING: usize = 1_024;
+
+/// Rings reach the ears of this process at once and those of others through NATS. While NATS is away only the latter
+/// miss them; everyone is rung once when it is back.
+pub struct NatsBus {
+    ears: Arc<Ears>,
+    link: Link,
+    subject: String,
+    counts: Arc<Counts>,
+    /// Ends with the bus.
+    _listening: JoinSet<()>,
+}
+
+/// Messages, not bells: one carries many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub published: u64,
+    pub received: u64,
+    /// Never left, because NATS was away or too slow.
+    pub dropped: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    published: AtomicU64,
+    received: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl NatsBus {
+    /// Waits a moment for the servers. If they are away the bus works inside this process and they are tried for ever.
+    pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
+        let subject = options.subject("bell")?;
+        let ears = Arc::new(Ears::default());
+        let purpose = Purpose {
+            name: format!("lockgate {} bell", options.installation),
+            unserved: options.subject("unserved")?,
+            echo: false,
+            outgoing: OUTGOING,
+            incoming: INCOMING,
+        };
+        let everyone = Arc::clone(&ears);
+        let link = Link::open(options, purpose, entropy, move || everyone.ring_all()).await?;
+        let heard =
+            link.client().subscribe(subject.clone()).await.map_err(|error| ConnectError::Client(error.to_string()))?;
+        link.settled().await;
+        let counts = Arc::new(Counts::default());
+        let mut listening = JoinSet::new();
+        listening.spawn(listen(heard, Arc::clone(&ears), Arc::clone(&counts)));
+        Ok(Self { ears, link, subject, counts, _listening: listening })
+    }
+
+    pub fn health(&self) -> Health {
+        self.link.health()
+    }
+
+    pub fn counters(&self) -> Counters {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Counts { published, received, dropped } = &*self.counts;
+        Counters { published: read(published), received: read(received), dropped: read(dropped) }
+    }
+
+    fn publish(&self, ring: &Ring) {
+        for message in ring.messages() {
+            let left = self.link.client().connection_state() == State::Connected && self.leaves_at_once(message);
+            let count = if left { &self.counts.published } else { &self.counts.dropped };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there was room for the message. The task's budget is set aside: it would make room look taken.
+    fn leaves_at_once(&self, message: Vec<u8>) -> bool {
+        let publish = self.link.client().publish(self.subject.clone(), message.into());
+        matches!(tokio::task::unconstrained(publish).now_or_never(), Some(Ok(())))
+    }
+}
+
+#[async_trait]
+impl Bus for NatsBus {
+    async fn ring(&self, bells: Vec<Bell>) {
+        let ring = Ring::from(bells);
+        self.ears.ring(&ring);
+        self.publish(&ring);
+    }
+
+    fn listen(&self, bell: Bell) -> Ear {
+        Ears::listen(&self.ears, bell)
+    }
+
+    fn overhear(&self) -> Overheard {
+        self.ears.overhear()
+    }
+}
+
+async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {
+    while let Some(message) = heard.next().await {
+        counts.received.fetch_add(1, Ordering::Relaxed);
+        match Ring::read(&message.payload) {
+            Some(ring) => ears.ring(&ring),
+            // From a newer release, most likely: it may mean anyone.
+            None => ears.ring_all(),
+        }
+    }
+}

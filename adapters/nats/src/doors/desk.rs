@@ -1,0 +1,139 @@
+//! Answers those who wait. Of all processes one gets each question.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use async_nats::{HeaderMap, Message, Subject, Subscriber};
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::dead::one_line;
+use super::door::Door;
+use super::guard::Standing;
+use super::ingress::Answer;
+use super::letter::Letter;
+use super::{BATCH, Hall, add};
+use crate::error::ConnectError;
+use crate::link::ANSWER_WITHIN;
+
+const QUEUE: &str = "lockgate";
+/// The headers in which NATS services tell of errors.
+const ERROR: &str = "Nats-Service-Error";
+const ERROR_CODE: &str = "Nats-Service-Error-Code";
+
+pub(super) struct Desk<D> {
+    hall: Arc<Hall>,
+    questions: Subscriber,
+    door: PhantomData<fn() -> D>,
+}
+
+struct Question {
+    reply: Subject,
+    letter: Letter,
+}
+
+impl<D: Door> Desk<D> {
+    pub(super) async fn open(hall: Arc<Hall>) -> Result<Self, ConnectError> {
+        let questions = hall.transport.client().queue_subscribe(D::SUBJECT, QUEUE.to_owned()).await;
+        let questions = questions.map_err(|error| ConnectError::Client(error.to_string()))?;
+        Ok(Self { hall, questions, door: PhantomData })
+    }
+
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let next = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                next = self.questions.next() => next,
+            };
+            let Some(first) = next else { return };
+            let batch = std::iter::once(first).chain(self.ready()).collect();
+            self.take(batch).await;
+        }
+        // What the server gave us before it knew is still ours to answer.
+        if self.questions.drain().await.is_ok() {
+            while let Ok(Some(first)) = timeout(ANSWER_WITHIN, self.questions.next()).await {
+                let batch = std::iter::once(first).chain(self.ready()).collect();
+                self.take(batch).await;
+            }
+        }
+    }
+
+    /// What came while the previous batch was committed.
+    fn ready(&mut self) -> impl Iterator<Item = Message> + '_ {
+        std::iter::from_fn(|| self.questions.next().now_or_never().flatten()).take(BATCH - 1)
+    }
+
+    async fn take(&self, messages: Vec<Message>) {
+        let question = |message: Message| {
+            let letter = Letter::new(&message);
+            message.reply.map(|reply| Question { reply, letter })
+        };
+        // Who does not ask is served from the stream.
+        let questions: Vec<Question> = messages.into_iter().filter_map(question).collect();
+        let ids: Vec<String> = questions.iter().map(|question| question.letter.id.clone()).collect();
+        // Somebody may have it, or be done with it: the sender waits all the same, and the Store knows the answer.
+        let standings = self.hall.guard.begin(&ids).await;
+        let answers = self.enter(&questions).await;
+        self.settle(&ids, &standings, &answers).await;
+        for (question, answer) in questions.iter().zip(answers) {
+            self.tell(question, answer).await;
+        }
+    }
+
+    /// One answer for each question.
+    async fn enter(&self, questions: &[Question]) -> Vec<Answer<D::Reply>> {
+        let mut orders = Vec::new();
+        let read = |question: &Question| match D::read(&question.letter) {
+            Ok(order) => {
+                orders.push(order);
+                None
+            }
+            Err(why) => Some(Answer::Refused(why)),
+        };
+        let refused: Vec<Option<Answer<D::Reply>>> = questions.iter().map(read).collect();
+        let entered = if orders.is_empty() { Vec::new() } else { D::enter(&*self.hall.ingress, orders).await };
+        let mut entered = entered.into_iter();
+        let unanswered = || Answer::Later("it was not looked at".to_owned());
+        refused.into_iter().map(|refused| refused.or_else(|| entered.next()).unwrap_or_else(unanswered)).collect()
+    }
+
+    /// What was put off is left to the stream, which has it too and tries for as long as it takes. What was refused is not
+    /// even a dead letter: the sender hears of it.
+    async fn settle(&self, ids: &[String], standings: &[Standing], answers: &[Answer<D::Reply>]) {
+        let (mut finished, mut released) = (Vec::new(), Vec::new());
+        for ((id, standing), answer) in ids.iter().zip(standings).zip(answers) {
+            match (answer, standing) {
+                (Answer::Done(_) | Answer::Refused(_), _) => finished.push(id.clone()),
+                (Answer::Later(_), Standing::Mine) => released.push(id.clone()),
+                (Answer::Later(_), _) => {}
+            }
+        }
+        self.hall.guard.finish(&finished).await;
+        self.hall.guard.release(&released).await;
+    }
+
+    async fn tell(&self, question: &Question, answer: Answer<D::Reply>) {
+        let client = self.hall.transport.client();
+        let reply = question.reply.clone();
+        let sent = match answer {
+            Answer::Done(answer) => client.publish(reply, answer.encode_to_vec().into()).await,
+            Answer::Refused(why) => client.publish_with_headers(reply, error("400", &why), Bytes::new()).await,
+            Answer::Later(why) => {
+                let why = format!("not committed yet, ask again with the same message: {why}");
+                client.publish_with_headers(reply, error("503", &why), Bytes::new()).await
+            }
+        };
+        add(&self.hall.counts.answered, usize::from(sent.is_ok()));
+    }
+}
+
+fn error(code: &str, why: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ERROR_CODE, code);
+    headers.insert(ERROR, one_line(why).as_str());
+    headers
+}

@@ -1,0 +1,262 @@
+//! Takes messages from a stream. A message is acknowledged when it is committed, terminated when its dead letter is
+//! stored, and held while something is away: an outage costs no delivery.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::door::Door;
+use super::guard::{IN_FLIGHT_FOR, Standing};
+use super::ingress::Answer;
+use super::letter::Letter;
+use super::pull::Pull;
+use super::{Hall, add, dead, streams};
+use crate::pace::spread;
+
+/// Between looks at messages in hand, and between requests that fail.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How long a message that somebody else has stays in hand: most are questions, answered in a moment.
+const OTHERS_HAVE: Duration = Duration::from_secs(2);
+/// After it a message that somebody else did not finish comes back.
+const COME_BACK: Duration = Duration::from_secs(30);
+// Whoever died with a message may cost a few deliveries, not all of them.
+const _: () = assert!(IN_FLIGHT_FOR.as_secs() / COME_BACK.as_secs() <= 5);
+/// Deliveries that are kept for a burial: with the last one JetStream forgets that a message was never acknowledged.
+const FOR_BURIAL: i64 = 5;
+/// After it a letter that could not be buried comes back.
+const BURY_AGAIN: Duration = Duration::from_secs(5);
+
+pub(super) struct Intake<D> {
+    hall: Arc<Hall>,
+    connects: watch::Receiver<u64>,
+    consumer: Option<PullConsumer>,
+    pull: Option<Pull>,
+    held: Vec<Held>,
+    progress_told: Instant,
+    door: PhantomData<fn() -> D>,
+}
+
+/// A message in hand.
+struct Held {
+    message: Message,
+    letter: Letter,
+    since: Instant,
+    /// Whether the guard gave it to us.
+    is_ours: bool,
+}
+
+impl Held {
+    fn new(message: Message) -> Self {
+        let letter = Letter::new(&message.message);
+        Self { message, letter, since: Instant::now(), is_ours: false }
+    }
+
+    /// A word that gets lost costs a delivery, which the guard and the Store recognise.
+    async fn tell(&self, kind: AckKind) {
+        if let Err(error) = self.message.ack_with(kind).await {
+            tracing::debug!(%error, id = self.letter.id, "JetStream was not told");
+        }
+    }
+
+    fn deliveries(&self) -> i64 {
+        self.message.info().map_or(1, |info| info.delivered)
+    }
+}
+
+impl<D: Door> Intake<D> {
+    pub(super) fn new(hall: Arc<Hall>) -> Self {
+        let connects = hall.transport.connects();
+        let progress_told = Instant::now();
+        Self { hall, connects, consumer: None, pull: None, held: Vec::new(), progress_told, door: PhantomData }
+    }
+
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let fresh = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                fresh = self.fresh() => fresh,
+            };
+            let before = self.held.len();
+            self.held.extend(fresh.into_iter().map(Held::new));
+            self.take().await;
+            self.hall.counts.hold(before, self.held.len());
+        }
+        self.give_back().await;
+    }
+
+    /// Waits for messages; while some are in hand, only for a moment.
+    async fn fresh(&mut self) -> Vec<Message> {
+        let hall = Arc::clone(&self.hall);
+        if !self.held.is_empty() {
+            self.pause().await;
+            return self.pull.as_mut().map(|pull| pull.ready(&hall.transport)).unwrap_or_default();
+        }
+        loop {
+            if let Err(error) = self.ask().await {
+                self.start_over(&error).await;
+            }
+            let Some(pull) = &mut self.pull else { continue };
+            tokio::select! {
+                biased;
+                // The server may have lost all: its streams, and our request.
+                Ok(()) = self.connects.changed() => {
+                    pull.forget();
+                    self.consumer = None;
+                }
+                next = pull.next(&hall.transport) => match next {
+                    Ok(Some(first)) => return std::iter::once(first).chain(pull.ready(&hall.transport)).collect(),
+                    Ok(None) => {}
+                    Err(error) => self.start_over(&error).await,
+                },
+            }
+        }
+    }
+
+    /// Makes sure of a request.
+    async fn ask(&mut self) -> Result<(), async_nats::Error> {
+        if self.consumer.is_none() {
+            self.connects.mark_unchanged();
+            self.consumer = Some(self.ensure().await?);
+        }
+        if self.pull.is_none() {
+            self.pull = Some(Pull::open(&self.hall.transport).await?);
+        }
+        match (&self.consumer, &mut self.pull) {
+            (Some(consumer), Some(pull)) if !pull.is_asking() => pull.ask(&self.hall.transport, consumer).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn ensure(&self) -> Result<PullConsumer, async_nats::Error> {
+        streams::ensure::<D>(self.hall.transport.jetstream(), &self.hall.terms).await
+    }
+
+    /// The stream may be gone: it is made again.
+    async fn start_over(&mut self, error: &async_nats::Error) {
+        tracing::warn!(%error, stream = D::STREAM, "no messages can be taken; trying again");
+        self.consumer = None;
+        self.pause().await;
+    }
+
+    async fn pause(&self) {
+        sleep(spread(LOOK_AGAIN, self.hall.transport.entropy())).await;
+    }
+
+    async fn take(&mut self) {
+        let ours = self.claim().await;
+        let (mut letters, mut orders) = (Vec::new(), Vec::new());
+        for held in ours {
+            match self.read(&held) {
+                Ok(order) => {
+                    letters.push(held);
+                    orders.push(order);
+                }
+                Err(why) => self.bury(held, &why).await,
+            }
+        }
+        if !orders.is_empty() {
+            self.enter(letters, orders).await;
+        }
+        self.tell_progress().await;
+    }
+
+    fn read(&self, held: &Held) -> Result<D::Order, String> {
+        let deliveries = held.deliveries();
+        if deliveries > self.hall.terms.max_deliver - FOR_BURIAL {
+            return Err(format!("delivered {deliveries} times and never finished"));
+        }
+        D::read(&held.letter)
+    }
+
+    /// Those in hand that nobody else has.
+    async fn claim(&mut self) -> Vec<Held> {
+        let (mut ours, asked): (Vec<Held>, Vec<Held>) = self.held.drain(..).partition(|held| held.is_ours);
+        let ids: Vec<String> = asked.iter().map(|held| held.letter.id.clone()).collect();
+        let standings = self.hall.guard.begin(&ids).await;
+        for (mut held, standing) in asked.into_iter().zip(standings) {
+            match standing {
+                Standing::Mine => {
+                    held.is_ours = true;
+                    ours.push(held);
+                }
+                Standing::Processed => {
+                    held.tell(AckKind::Ack).await;
+                    add(&self.hall.counts.doubled, 1);
+                }
+                Standing::InFlight if held.since.elapsed() < OTHERS_HAVE => self.held.push(held),
+                Standing::InFlight => held.tell(AckKind::Nak(Some(COME_BACK))).await,
+            }
+        }
+        ours
+    }
+
+    async fn enter(&mut self, letters: Vec<Held>, orders: Vec<D::Order>) {
+        let mut answers = D::enter(&*self.hall.ingress, orders).await.into_iter();
+        let mut done = Vec::new();
+        for held in letters {
+            match answers.next().unwrap_or_else(|| Answer::Later("it was not looked at".to_owned())) {
+                Answer::Done(reply) => match D::refusals(&reply) {
+                    None => done.push(held),
+                    Some(why) => self.bury(held, &why).await,
+                },
+                Answer::Refused(why) => self.bury(held, &why).await,
+                Answer::Later(why) => {
+                    tracing::debug!(why, id = held.letter.id, "a message waits");
+                    self.held.push(held);
+                }
+            }
+        }
+        let ids: Vec<String> = done.iter().map(|held| held.letter.id.clone()).collect();
+        self.hall.guard.finish(&ids).await;
+        for held in &done {
+            held.tell(AckKind::Ack).await;
+        }
+        add(&self.hall.counts.committed, done.len());
+    }
+
+    /// The dead letter first: a message that is terminated is gone.
+    async fn bury(&mut self, held: Held, why: &str) {
+        let id = std::slice::from_ref(&held.letter.id);
+        match dead::keep(&self.hall.transport, D::SUBJECT, &held.letter, why).await {
+            Ok(()) => {
+                self.hall.guard.finish(id).await;
+                held.tell(AckKind::Term).await;
+                add(&self.hall.counts.dead, 1);
+            }
+            Err(error) => {
+                tracing::warn!(%error, why, "a message can neither be taken nor buried");
+                self.hall.guard.release(id).await;
+                held.tell(AckKind::Nak(Some(BURY_AGAIN))).await;
+                // The stream of dead letters may be gone, while messages go on coming.
+                self.consumer = self.ensure().await.ok();
+            }
+        }
+    }
+
+    async fn tell_progress(&mut self) {
+        if self.progress_told.elapsed() < self.hall.terms.ack_wait / 4 {
+            return;
+        }
+        self.progress_told = Instant::now();
+        for held in &self.held {
+            held.tell(AckKind::Progress).await;
+        }
+    }
+
+    async fn give_back(mut self) {
+        if let Some(pull) = self.pull.take() {
+            self.held.extend(pull.close(&self.hall.transport).await.into_iter().map(Held::new));
+        }
+        let ours = self.held.iter().filter(|held| held.is_ours).map(|held| held.letter.id.clone());
+        self.hall.guard.release(&ours.collect::<Vec<_>>()).await;
+        for held in &self.held {
+            held.tell(AckKind::Nak(None)).await;
+        }
+    }
+}

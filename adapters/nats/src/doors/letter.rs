@@ -1,0 +1,110 @@
+//! A message as it came, before anybody looks into it.
+
+use std::fmt::Write;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use bytes::Bytes;
+use lockgate_core::ids::{ActorId, TenantId, check_name};
+use lockgate_core::request::Caller;
+use sha2::{Digest, Sha256};
+
+const TENANT: &str = "x-lockgate-tenant";
+const ACTOR: &str = "x-lockgate-actor";
+const ACTOR_TYPE: &str = "x-lockgate-actor-type";
+
+/// One that came twice is the same letter: it has the same id.
+#[derive(Clone, Debug)]
+pub(crate) struct Letter {
+    /// The sender's, else made of the content.
+    pub(crate) id: String,
+    /// Whether the sender gave the id.
+    pub(crate) is_named: bool,
+    pub(crate) headers: HeaderMap,
+    pub(crate) payload: Bytes,
+}
+
+impl Letter {
+    pub(crate) fn new(message: &async_nats::Message) -> Self {
+        let headers = message.headers.clone().unwrap_or_default();
+        let payload = message.payload.clone();
+        let named = headers.get(NATS_MESSAGE_ID).map(|id| format!("{}:{}", message.subject, id.as_str()));
+        let is_named = named.is_some();
+        let id = named.unwrap_or_else(|| format!("{}:sha256:{}", message.subject, digest(&payload)));
+        Self { id, is_named, headers, payload }
+    }
+
+    /// Who sent it; unverified, like the same headers of a call. Whoever is not named is anonymous in the default tenant.
+    pub(crate) fn caller(&self) -> Result<Caller, String> {
+        let actor_type = self.name(ACTOR_TYPE)?;
+        Ok(Caller {
+            tenant: TenantId::from(self.name(TENANT)?.unwrap_or("default")),
+            actor: ActorId::from(self.name(ACTOR)?.unwrap_or("anonymous")),
+            actor_type: actor_type.map(Into::into),
+        })
+    }
+
+    /// A key for the n-th part of the letter, the same whenever it comes.
+    pub(crate) fn key(&self, n: usize) -> String {
+        format!("nats:{}:{n}", digest(self.id.as_bytes()))
+    }
+
+    fn name(&self, header: &str) -> Result<Option<&str>, String> {
+        let mut values = self.headers.get_all(header);
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(format!("the header {header} must be given once"));
+        }
+        check_name(value.as_str()).map_err(|error| format!("the header {header} {error}"))?;
+        Ok(Some(value.as_str()))
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+pub(crate) fn letter(headers: &[(&str, &str)], payload: impl Into<Bytes>) -> Letter {
+    let mut map = HeaderMap::new();
+    headers.iter().for_each(|(name, value)| map.append(*name, *value));
+    let payload = payload.into();
+    let message = async_nats::Message {
+        subject: "sys.job.submit".into(),
+        reply: None,
+        length: payload.len(),
+        payload,
+        headers: Some(map),
+        status: None,
+        description: None,
+    };
+    Letter::new(&message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_is_known_by_its_id_else_by_its_content() {
+        let named = letter(&[("Nats-Msg-Id", "m-1")], "one");
+        assert!(named.is_named && named.id == "sys.job.submit:m-1");
+        assert_eq!(named.id, letter(&[("Nats-Msg-Id", "m-1")], "two").id);
+        assert_eq!(letter(&[], "one").id, letter(&[("x", "y")], "one").id);
+        assert_ne!(letter(&[], "one").id, letter(&[], "two").id);
+        assert!(check_name(&named.key(9_999)).is_ok());
+    }
+
+    #[test]
+    fn the_caller_is_read_from_headers() {
+        let caller = letter(&[], "").caller().expect("defaults");
+        assert_eq!((caller.tenant.as_str(), caller.actor.as_str()), ("default", "anonymous"));
+        let caller = letter(&[(TENANT, "acme"), (ACTOR, "ann"), (ACTOR_TYPE, "agent")], "").caller().expect("valid");
+        assert_eq!((caller.tenant.as_str(), caller.actor_type.as_deref()), ("acme", Some("agent")));
+        assert!(letter(&[(TENANT, "a b")], "").caller().expect_err("refused").contains(TENANT));
+        assert!(letter(&[(ACTOR, "a"), (ACTOR, "b")], "").caller().is_err());
+    }
+}

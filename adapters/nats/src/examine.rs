@@ -1,0 +1,44 @@
+//! Looks a server over: what its settings mean for the promises.
+
+use std::time::Duration;
+
+use async_nats::ServerInfo;
+use lockgate_ports::checkup::{Check, Grade};
+
+use crate::error::ConnectError;
+use crate::options::Options;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Every check there is, in a fixed order.
+pub async fn examine(options: &Options) -> Result<Vec<Check>, ConnectError> {
+    let connecting = async_nats::ConnectOptions::new().connection_timeout(PATIENCE).connect(options.addresses()?);
+    let away = ConnectError::Client;
+    let connected = tokio::time::timeout(PATIENCE * 2, connecting).await.map_err(|_| away("no answer".to_owned()))?;
+    let info = connected.map_err(|error| away(error.to_string()))?.server_info();
+    Ok(vec![version(&info), jetstream(&info), durability()])
+}
+
+fn version(info: &ServerInfo) -> Check {
+    let mut numbers = info.version.split('.').filter_map(|number| number.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let grade = if (major, minor) >= (2, 9) { Grade::Good } else { Grade::Notice };
+    Check::new("version", format!("NATS {}", info.version), grade, "tested: 2.9 and 2.15")
+}
+
+fn jetstream(info: &ServerInfo) -> Check {
+    match info.jetstream {
+        true => Check::new("jetstream", "on", Grade::Good, "submits and results over sys.* are kept until they are taken"),
+        false => {
+            let meaning = "doorbells ring; submits and results over sys.* cannot be taken: start the server with -js";
+            Check::new("jetstream", "off", Grade::Notice, meaning)
+        }
+    }
+}
+
+/// A server does not tell when it syncs, and need not.
+fn durability() -> Check {
+    let meaning =
+        "NATS confirms before it syncs unless sync_interval is always; nothing is promised on its word, only on SQL's";
+    Check::new("sync_interval", "not shown", Grade::Good, meaning)
+}

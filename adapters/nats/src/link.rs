@@ -1,0 +1,215 @@
+//! One connection that comes back for ever, and knows when it was away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::{Client, ConnectOptions, Event, Request, RequestErrorKind};
+use lockgate_ports::Entropy;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::error::ConnectError;
+use crate::options::{Login, Options, login};
+use crate::pace::spread;
+
+/// Silence on an idle connection after which the server is asked whether it lives. Two questions stay unanswered before the
+/// connection counts as lost, so a server that hangs is noticed within three times this.
+const PING_EVERY: Duration = Duration::from_secs(2);
+/// For the TCP connection and the server's greeting. A process that hangs accepts connections and never greets.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// For one question to a server that is connected.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// What recovery costs at most once the server is back, besides `CONNECT_WITHIN`.
+const RETRY_MAX: Duration = Duration::from_secs(3);
+
+/// Whether messages get through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    Connected,
+    /// In the words of the latest failure. The connection is tried again all the time.
+    Away(String),
+}
+
+/// What a connection is for.
+pub(crate) struct Purpose {
+    /// Shown in the server's list of connections.
+    pub(crate) name: String,
+    /// Any subject of ours that nobody serves.
+    pub(crate) unserved: String,
+    /// Whether our own messages come back to us.
+    pub(crate) echo: bool,
+    /// Messages that wait to be written.
+    pub(crate) outgoing: usize,
+    /// Messages of one subscription that wait to be read.
+    pub(crate) incoming: usize,
+}
+
+pub(crate) struct Link {
+    line: Line,
+    health: watch::Receiver<Health>,
+    /// Ends with the link.
+    _watching: JoinSet<()>,
+}
+
+impl Link {
+    /// `missed` is called whenever messages may have been missed: after every connect, when subscriptions are in force
+    /// again, and when they came faster than they were read.
+    pub(crate) async fn open(
+        options: &Options,
+        purpose: Purpose,
+        entropy: Arc<dyn Entropy>,
+        missed: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, ConnectError> {
+        let (events, happened) = mpsc::unbounded_channel();
+        let client = connect(options, &purpose, entropy, events).await?;
+        let line = Line { client, unserved: purpose.unserved };
+        let (told, health) = watch::channel(Health::Away("not connected yet".to_owned()));
+        let mut watching = JoinSet::new();
+        watching.spawn(Watch { line: line.clone(), told, missed }.run(happened));
+        Ok(Self { line, health, _watching: watching })
+    }
+
+    /// Waits until the subscriptions made so far are in force, for a moment: without NATS everything goes on, only
+    /// slower, so whoever starts us must not wait for it.
+    pub(crate) async fn settled(&self) {
+        let mut health = self.health.clone();
+        let in_force = async {
+            // Fails only when nobody watches any more, and then nobody waits either.
+            let _ = health.wait_for(|health| *health == Health::Connected).await;
+            self.line.answered().await
+        };
+        let _ = tokio::time::timeout(CONNECT_WITHIN, in_force).await;
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.line.client
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+}
+
+async fn connect(
+    options: &Options,
+    purpose: &Purpose,
+    entropy: Arc<dyn Entropy>,
+    events: mpsc::UnboundedSender<Event>,
+) -> Result<Client, ConnectError> {
+    let mut connect = ConnectOptions::new()
+        .name(&purpose.name)
+        .retry_on_initial_connect()
+        .max_reconnects(None)
+        .ping_interval(PING_EVERY)
+        .connection_timeout(CONNECT_WITHIN)
+        .request_timeout(Some(ANSWER_WITHIN))
+        .client_capacity(purpose.outgoing)
+        .subscription_capacity(purpose.incoming)
+        .reconnect_delay_callback(move |attempt| retry_after(attempt, &*entropy))
+        .event_callback(move |event| {
+            let _ = events.send(event);
+            std::future::ready(())
+        });
+    if !purpose.echo {
+        connect = connect.no_echo();
+    }
+    let addresses = options.addresses()?;
+    connect = match login(&addresses) {
+        Some(Login::User { name, password }) => connect.user_and_password(name, password),
+        Some(Login::Token(token)) => connect.token(token),
+        None => connect,
+    };
+    connect.connect(addresses).await.map_err(|error| ConnectError::Client(error.to_string()))
+}
+
+/// The first try is made at once; later ones wait twice as long each time. Processes that lost the same server do not
+/// come back in step.
+fn retry_after(attempt: usize, entropy: &dyn Entropy) -> Duration {
+    let Some(doublings) = attempt.checked_sub(2) else { return Duration::ZERO };
+    let doublings = u32::try_from(doublings).unwrap_or(u32::MAX).min(10);
+    let span = RETRY_FIRST.saturating_mul(1 << doublings).min(RETRY_MAX);
+    spread(span, entropy)
+}
+
+/// A client, and a way to ask the server for a sign of life.
+#[derive(Clone)]
+struct Line {
+    client: Client,
+    unserved: String,
+}
+
+impl Line {
+    fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// The server answers in order, so it has taken in all that we said before.
+    async fn answered(&self) -> bool {
+        match self.client.send_request(self.unserved.clone(), Request::new()).await {
+            Ok(_) => true,
+            Err(error) => error.kind() == RequestErrorKind::NoResponders,
+        }
+    }
+}
+
+struct Watch<M> {
+    line: Line,
+    told: watch::Sender<Health>,
+    missed: M,
+}
+
+impl<M: Fn() + Send + Sync> Watch<M> {
+    async fn run(self, mut happened: mpsc::UnboundedReceiver<Event>) {
+        while let Some(event) = happened.recv().await {
+            match event {
+                Event::Connected => self.connected().await,
+                Event::Disconnected => self.away("the connection was lost".to_owned()),
+                Event::Closed => self.away("the connection was closed".to_owned()),
+                // Also told of trouble that did not end the connection.
+                Event::ClientError(error) if !self.line.is_connected() => self.away(error.to_string()),
+                Event::ClientError(error) => tracing::warn!(%error, "the NATS client is in trouble"),
+                Event::ServerError(error) => tracing::warn!(%error, "NATS refuses something"),
+                Event::SlowConsumer(_) => (self.missed)(),
+                Event::LameDuckMode | Event::Draining => {}
+            }
+        }
+    }
+
+    /// The client has asked for its subscriptions again before anything else, so an answer says that they are in force.
+    /// An event comes before the state that it tells of, so the state is not asked first.
+    async fn connected(&self) {
+        while !self.line.answered().await {
+            if !self.line.is_connected() {
+                return;
+            }
+        }
+        self.told.send_replace(Health::Connected);
+        (self.missed)();
+    }
+
+    fn away(&self, why: String) {
+        tracing::warn!(why, "NATS is away");
+        self.told.send_replace(Health::Away(why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_ports::memory::SeededEntropy;
+
+    use super::*;
+
+    #[test]
+    fn tries_come_slower_up_to_a_few_seconds_and_never_in_step() {
+        let entropy = SeededEntropy::new(1);
+        assert_eq!(retry_after(1, &entropy), Duration::ZERO);
+        for attempt in 2..100 {
+            let after = retry_after(attempt, &entropy);
+            assert!(after >= RETRY_FIRST / 2 && after <= RETRY_MAX, "{attempt}: {after:?}");
+        }
+        let late: std::collections::BTreeSet<Duration> = (0..16).map(|_| retry_after(50, &entropy)).collect();
+        assert!(late.len() > 8 && late.iter().all(|after| *after >= RETRY_MAX / 2), "{late:?}");
+    }
+}

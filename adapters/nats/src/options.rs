@@ -1,0 +1,110 @@
+//! Where NATS is, and who we are there.
+
+use async_nats::ServerAddr;
+use lockgate_core::ids::check_name;
+
+use crate::error::ConnectError;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Servers of one cluster, like `nats://host:4222`. The first that has a login, like `nats://user:password@host` or
+    /// `nats://token@host`, tells it for all.
+    pub servers: Vec<String>,
+    /// Sets the processes of one installation apart from others on the same servers.
+    pub installation: String,
+}
+
+impl Options {
+    pub(crate) fn addresses(&self) -> Result<Vec<ServerAddr>, ConnectError> {
+        if self.servers.is_empty() {
+            return Err(ConnectError::NoServer);
+        }
+        let parse = |address: &String| {
+            let why = |error: std::io::Error| ConnectError::Address { address: public(address), why: error.to_string() };
+            address.parse().map_err(why)
+        };
+        self.servers.iter().map(parse).collect()
+    }
+
+    /// A subject that only this installation uses.
+    pub(crate) fn subject(&self, last: &str) -> Result<String, ConnectError> {
+        let name = &self.installation;
+        check_name(name).map_err(|why| ConnectError::Installation { name: name.clone(), why })?;
+        Ok(format!("lockgate.{name}.{last}"))
+    }
+}
+
+/// What an address says for us.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    User { name: String, password: String },
+    Token(String),
+}
+
+/// The client parses logins out of addresses and then ignores them.
+pub(crate) fn login(addresses: &[ServerAddr]) -> Option<Login> {
+    let (name, password) = addresses.iter().find_map(|address| Some((address.username()?, address.password())))?;
+    let name = decoded(name);
+    Some(match password.map(decoded) {
+        Some(password) => Login::User { name, password },
+        None => Login::Token(name),
+    })
+}
+
+/// Undoes the escapes of an address: `%40` is `@`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let digits = others.get(..2).and_then(|digits| str::from_utf8(digits).ok());
+        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &others[2..] } else { others };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An address without its secrets.
+fn public(address: &str) -> String {
+    address.rsplit_once('@').map_or(address, |(_, place)| place).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(servers: &[&str], installation: &str) -> Options {
+        Options { servers: servers.iter().map(ToString::to_string).collect(), installation: installation.to_owned() }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_named() {
+        assert!(matches!(options(&[], "a").addresses(), Err(ConnectError::NoServer)));
+        let error = options(&["nats://ok:1", "http://x"], "a").addresses().expect_err("refused");
+        assert!(error.to_string().contains("http://x"), "{error}");
+        assert_eq!(options(&["nats://ok:1", "127.0.0.1:2"], "a").addresses().expect("valid").len(), 2);
+    }
+
+    #[test]
+    fn a_login_is_read_from_the_first_address_that_has_one() {
+        let login = |servers: &[&str]| login(&options(servers, "a").addresses().expect("valid"));
+        let ann = Login::User { name: "ann".into(), password: "p@ss%".into() };
+        assert_eq!(login(&["nats://a:1", "nats://ann:p%40ss%25@b:2", "nats://bob:x@c:3"]), Some(ann));
+        assert_eq!(login(&["nats://s3cret@a:1"]), Some(Login::Token("s3cret".into())));
+        assert_eq!(login(&["nats://a:1"]), None);
+    }
+
+    #[test]
+    fn an_error_tells_no_password() {
+        let error = options(&["http://ann:s3cret@x"], "a").addresses().expect_err("refused");
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn an_installation_is_a_name() {
+        assert_eq!(options(&[], "prod").subject("bell").expect("valid"), "lockgate.prod.bell");
+        for wild in ["*", "a>", "", "a b"] {
+            assert!(options(&[], wild).subject("bell").is_err(), "{wild:?}");
+        }
+    }
+}

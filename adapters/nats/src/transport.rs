@@ -1,0 +1,86 @@
+//! The connection for messages that must arrive. Doorbells have their own: neither waits behind the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::ContextBuilder;
+use lockgate_ports::Entropy;
+use tokio::sync::watch;
+
+use crate::error::ConnectError;
+use crate::link::{Health, Link, Purpose};
+use crate::options::Options;
+
+/// Publishes that wait for their acknowledgement. Many thousands starve the consumers of the same stream.
+const UNACKNOWLEDGED_MAX: usize = 1_000;
+/// For acknowledgements and for questions about streams. A server under load answers late rather than never.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+const OUTGOING: usize = 2_048;
+/// More than is ever asked for from a stream: what does not fit is late by the time JetStream waits for an acknowledgement.
+const INCOMING: usize = 4_096;
+
+pub struct Transport {
+    link: Link,
+    jetstream: Context,
+    connects: watch::Receiver<u64>,
+    installation: String,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl Transport {
+    /// Waits a moment for the servers, and tries them for ever after that.
+    pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
+        let purpose = Purpose {
+            name: format!("lockgate {} messages", options.installation),
+            unserved: options.subject("unserved")?,
+            echo: true,
+            outgoing: OUTGOING,
+            incoming: INCOMING,
+        };
+        let (connected, connects) = watch::channel(0);
+        let count = move || connected.send_modify(|connects| *connects += 1);
+        let link = Link::open(options, purpose, Arc::clone(&entropy), count).await?;
+        let jetstream = ContextBuilder::new()
+            .timeout(ACKNOWLEDGED_WITHIN)
+            .ack_timeout(ACKNOWLEDGED_WITHIN)
+            .max_ack_inflight(UNACKNOWLEDGED_MAX)
+            .backpressure_on_inflight(true)
+            .build(link.client().clone());
+        link.settled().await;
+        Ok(Self { link, jetstream, connects, installation: options.installation.clone(), entropy })
+    }
+
+    pub fn health(&self) -> Health {
+        self.link.health()
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.link.client()
+    }
+
+    pub(crate) fn jetstream(&self) -> &Context {
+        &self.jetstream
+    }
+
+    /// Changes when the connection is new, or messages were missed: what servers knew of us may be gone.
+    pub(crate) fn connects(&self) -> watch::Receiver<u64> {
+        self.connects.clone()
+    }
+
+    pub(crate) fn installation(&self) -> &str {
+        &self.installation
+    }
+
+    pub(crate) fn entropy(&self) -> &dyn Entropy {
+        &*self.entropy
+    }
+
+    /// Waits until the subscriptions made so far are in force, for a moment. Servers that are away were waited for already.
+    pub(crate) async fn settled(&self) {
+        if self.health() == Health::Connected {
+            self.link.settled().await;
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Two processes on one NATS pass the Bus suite.
+
+use std::sync::Arc;
+
+use lockgate_ports::conformance::bus::BusHarness;
+
+use crate::common::{bus, server};
+
+async fn harness() -> BusHarness {
+    let nats = server();
+    let (near, far) = (bus(&nats).await, bus(&nats).await);
+    BusHarness::new(Arc::new(near), Arc::new(far), nats)
+}
+
+lockgate_ports::bus_conformance! { harness }

@@ -1,0 +1,44 @@
+//! A server and buses on it.
+
+pub(crate) mod engine;
+pub(crate) mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_nats::{Health, NatsBus, Options};
+use lockgate_ports::Entropy;
+use lockgate_ports::memory::SeededEntropy;
+use lockgate_testbed::Nats;
+
+/// A limit for what must happen, long enough for a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn server() -> Nats {
+    Nats::start().expect("NATS starts")
+}
+
+pub(crate) fn options(nats: &Nats) -> Options {
+    Options { servers: vec![nats.url()], installation: "test".to_owned() }
+}
+
+pub(crate) fn entropy() -> Arc<dyn Entropy> {
+    Arc::new(SeededEntropy::new(7))
+}
+
+pub(crate) async fn bus(nats: &Nats) -> NatsBus {
+    let bus = NatsBus::connect(&options(nats), entropy()).await.expect("the options are fine");
+    assert_eq!(bus.health(), Health::Connected);
+    bus
+}
+
+/// Asks until the answer is yes.
+pub(crate) async fn until(what: &str, mut yes: impl AsyncFnMut() -> bool) {
+    let mut again = tokio::time::interval(Duration::from_millis(5));
+    let asking = async {
+        while !yes().await {
+            again.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"));
+}

@@ -1,0 +1,163 @@
+//! Whole job lives a second through the Store's `commit`: submit, dispatch, end; one caller, one batch at a time.
+//!
+//! `cargo run --release -p lockgate-postgres --example lives [jobs] [batch]` starts a server of its own that syncs every commit, and
+//! prints one line per batch size. Time spent deciding is left out; what remains is the Store, the server and this disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, JobId, uuid_v7};
+use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
+use lockgate_core::limits::Limits;
+use lockgate_core::output::OutputStep;
+use lockgate_core::pools::RoutingId;
+use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
+use lockgate_core::retry::Jitter;
+use lockgate_core::verdict::{Decision, Judgement, Verdict};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::memory::ManualClock;
+use lockgate_ports::{Change, Clock, Jobs, Sessions, StoreError};
+use lockgate_postgres::{Dialect, Options, PostgresStore, StoreTime, migrate};
+use lockgate_testbed::{Durability, Postgres};
+use tokio::time::Instant;
+
+type Failure = Box<dyn std::error::Error>;
+
+struct Probe {
+    store: PostgresStore,
+    clock: Arc<ManualClock>,
+    limits: Limits,
+    judgement: Judgement,
+    epoch: u64,
+    minted: u64,
+}
+
+/// Time in `commit`, by step.
+#[derive(Default)]
+struct Spent {
+    submit: Duration,
+    dispatch: Duration,
+    end: Duration,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let jobs: usize = std::env::args().nth(1).map_or(Ok(100_000), |jobs| jobs.parse())?;
+    let only: Option<usize> = std::env::args().nth(2).map(|batch| batch.parse()).transpose()?;
+    println!(
+        "{:>6} {:>8} {:>10} {:>12} {:>8} {:>8} {:>9} {:>9}",
+        "batch", "jobs", "submits/s", "dispatches/s", "ends/s", "lives/s", "rows/job", "trips/job"
+    );
+    for batch in only.map_or_else(|| vec![1, 100, 1_000], |batch| vec![batch]) {
+        let jobs = jobs.min(batch * 1_000);
+        let settings = ["shared_buffers=512MB", "max_wal_size=4GB", "synchronous_commit=on"];
+        let server = Postgres::start_with(Durability::Synced, &settings)?;
+        let mut probe = Probe::open(&server).await?;
+        let mut spent = Spent::default();
+        for _ in 0..jobs.div_ceil(batch) {
+            probe.lives(batch, &mut spent).await?;
+        }
+        let rate = |time: Duration| jobs as f64 / time.as_secs_f64();
+        let counters = probe.store.counters();
+        println!(
+            "{batch:>6} {jobs:>8} {:>10.0} {:>12.0} {:>8.0} {:>8.0} {:>9.2} {:>9.3}",
+            rate(spent.submit),
+            rate(spent.dispatch),
+            rate(spent.end),
+            rate(spent.submit + spent.dispatch + spent.end),
+            counters.rows_written as f64 / jobs as f64,
+            counters.round_trips as f64 / jobs as f64
+        );
+    }
+    Ok(())
+}
+
+impl Probe {
+    async fn open(server: &Postgres) -> Result<Self, Failure> {
+        let clock = Arc::new(ManualClock::default());
+        let config = server.url().parse()?;
+        migrate(&config, Dialect::Postgres).await?;
+        let store_time = StoreTime::Given(Arc::clone(&clock) as Arc<dyn Clock>);
+        let store = PostgresStore::connect(Options { store_time, ..Options::new(config) }).await?;
+        let verdict = Verdict::plain(Decision::Allow, "default", "no policy configured", "builtin:allow".into());
+        let profile = WorkerProfile {
+            worker: "probe".into(),
+            pool: "default".into(),
+            topics: vec!["*".into()],
+            capabilities: [].into(),
+            labels: [].into(),
+            slots: 1,
+            in_process: true,
+        };
+        let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await?;
+        let judgement = Judgement::Decided(Arc::new(verdict));
+        Ok(Self { store, clock, limits: Limits::default(), judgement, epoch, minted: 0 })
+    }
+
+    /// Brings `batch` jobs through their whole life.
+    async fn lives(&mut self, batch: usize, spent: &mut Spent) -> Result<(), Failure> {
+        self.clock.advance(Duration::from_millis(1));
+        let births: Vec<Change> = (0..batch).map(|_| self.birth()).collect::<Result<_, _>>()?;
+        let jobs = self.commit(births, &mut spent.submit).await?;
+        let dispatch = Dispatch {
+            session: "session".into(),
+            epoch: self.epoch,
+            worker: "probe".into(),
+            assignment: 1,
+            routing: RoutingId::default(),
+        };
+        let sent = self.decide(&jobs, |_| Input::Dispatch(dispatch.clone()))?;
+        let jobs = self.commit(sent, &mut spent.dispatch).await?;
+        let now = self.clock.now();
+        let ended = self.decide(&jobs, |job| {
+            let outcome = Outcome::Succeeded { result: Json::trusted(r#"{"ok":true}"#) };
+            Input::Reported(Report {
+                token: job.life.attempt.token.clone(),
+                started_at: Some(now),
+                outcome,
+                output: OutputStep::Pass,
+            })
+        })?;
+        self.commit(ended, &mut spent.end).await?;
+        Ok(())
+    }
+
+    fn birth(&mut self) -> Result<Change, Failure> {
+        self.minted += 1;
+        let random: [u8; 8] = self.minted.to_be_bytes();
+        let id = uuid_v7(
+            self.clock.now(),
+            [0, 0, random[0], random[1], random[2], random[3], random[4], random[5], random[6], random[7]],
+        );
+        let payload = Json::trusted(format!("{{\"n\":{},\"text\":\"{}\"}}", self.minted, "x".repeat(100)));
+        let new = NewJob { topic: "job.noop".to_owned(), payload: Some(payload), ..NewJob::default() };
+        let caller = Caller::new("default", "anonymous");
+        let request = JobRequest::check(new, &caller, || JobId::from(id)).map_err(|errors| format!("{errors:?}"))?;
+        let hash = request.hash();
+        Ok(submit(Arc::new(request), hash, &self.env()).into())
+    }
+
+    fn decide(&self, jobs: &[Job], input: impl Fn(&Job) -> Input) -> Result<Vec<Change>, Failure> {
+        jobs.iter().map(|job| Ok(job.next(input(job), &self.env())?.into())).collect()
+    }
+
+    fn env(&self) -> Env<'_> {
+        Env {
+            now: self.clock.now(),
+            token: AttemptToken::from(format!("{:032x}", self.minted)),
+            jitter: Jitter::from_bits(0),
+            limits: &self.limits,
+            timeouts: Arc::default(),
+            judgement: self.judgement.clone(),
+        }
+    }
+
+    /// Commits and returns the jobs as they are now.
+    async fn commit(&self, changes: Vec<Change>, spent: &mut Duration) -> Result<Vec<Job>, Failure> {
+        let jobs: Vec<Job> = changes.iter().map(|change| change.transition.job.clone()).collect();
+        let start = Instant::now();
+        let results: Result<Vec<_>, StoreError> = self.store.commit(changes).await;
+        *spent += start.elapsed();
+        jobs.into_iter().zip(results?).map(|(job, seq)| Ok(Job { seq: seq?, ..job })).collect()
+    }
+}

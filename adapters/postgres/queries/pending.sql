@@ -1,0 +1,6 @@
+SELECT seq, version, state, hash, life, request, payload
+FROM jobs_hot
+WHERE state = 0 AND (due_at, seq) > ($2, $3)
+    AND due_at <= (SELECT COALESCE($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))
+ORDER BY due_at, seq
+LIMIT $4

@@ -1,0 +1,172 @@
+//! One connection, its prepared statements, and statements sent together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+use crate::counters::Tally;
+use crate::error::Fault;
+use crate::options::{Dialect, Options};
+
+/// Rows by key and queues by their index, whatever the statistics of a young or restless table say; and one plan per
+/// statement, not one per call.
+const PLANNER: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off \
+    -c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off -c jit=off";
+
+pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// One statement of several.
+pub(crate) struct Call<'a> {
+    pub(crate) sql: &'static str,
+    pub(crate) params: Vec<Param<'a>>,
+}
+
+pub(crate) struct Conn {
+    client: Client,
+    prepared: BTreeMap<&'static str, Statement>,
+    tally: Arc<Tally>,
+    driver: JoinHandle<()>,
+    /// Something was asked and not answered: what comes next on this connection is the answer to that.
+    pub(crate) busy: bool,
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if self.busy {
+            self.driver.abort();
+        }
+    }
+}
+
+impl Conn {
+    pub(crate) async fn open(options: &Options, tally: &Arc<Tally>) -> Result<Self, Fault> {
+        let config = settings(options);
+        let opened = tokio::time::timeout(options.deadline, dial(&config)).await.map_err(|_| Fault::TimedOut);
+        let (client, driver) = opened?.map_err(|error| Fault::Away(crate::error::told(&error)))?;
+        Ok(Self { client, prepared: BTreeMap::new(), tally: Arc::clone(tally), driver, busy: false })
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Prepared once.
+    async fn statement(&mut self, sql: &'static str) -> Result<Statement, Fault> {
+        if let Some(statement) = self.prepared.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.prepared.insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    pub(crate) async fn rows(&mut self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
+        let statement = self.statement(sql).await?;
+        self.tally.sent(1);
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    /// Text without parameters, such as BEGIN.
+    pub(crate) async fn say(&mut self, text: &str) -> Result<(), Fault> {
+        self.tally.sent(1);
+        Ok(self.client.batch_execute(text).await?)
+    }
+
+    pub(crate) async fn prepare_all(&mut self, calls: &[Call<'_>]) -> Result<(), Fault> {
+        for call in calls {
+            self.statement(call.sql).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends `first`, the calls and `last` together, and waits once for all of them. Statements are prepared before.
+    pub(crate) async fn together(
+        &mut self,
+        first: Option<&str>,
+        calls: &[Call<'_>],
+        last: Option<&str>,
+    ) -> Result<Answers, Fault> {
+        let mut statements = Vec::with_capacity(calls.len());
+        for call in calls {
+            statements.push(self.statement(call.sql).await?);
+        }
+        let params: Vec<Vec<&(dyn ToSql + Sync)>> =
+            calls.iter().map(|call| call.params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()).collect();
+        let client = &self.client;
+        let say = async |text: Option<&str>| match text {
+            Some(text) => client.batch_execute(text).await,
+            None => Ok(()),
+        };
+        let asked = statements.iter().zip(&params).map(|(statement, params)| client.query(statement, params));
+        self.tally.sent(calls.len() + usize::from(first.is_some()) + usize::from(last.is_some()));
+        // Polled in this order, and a request is sent when it is first polled.
+        let (first, rows, last) = futures::join!(say(first), join_all(asked), say(last));
+        Ok(Answers { first: first.map_err(Fault::from), rows, last: last.map_err(Fault::from) })
+    }
+}
+
+/// The rows of each call, and how the last word ended.
+pub(crate) type Said = (Vec<Vec<Row>>, Result<(), Fault>);
+
+/// What came back, in the order it was sent.
+pub(crate) struct Answers {
+    first: Result<(), Fault>,
+    rows: Vec<Result<Vec<Row>, tokio_postgres::Error>>,
+    last: Result<(), Fault>,
+}
+
+impl Answers {
+    /// The rows of each call and how `last` ended, unless something before it failed. Of several failures the server's own
+    /// word counts: the others follow from it.
+    pub(crate) fn split(self) -> Result<Said, Fault> {
+        let mut failed = self.first.err();
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for answer in self.rows {
+            match answer {
+                Ok(found) => rows.push(found),
+                Err(error) => {
+                    let said = failed.as_ref().is_some_and(Fault::was_refused);
+                    failed = if said { failed } else { Some(Fault::from(error)) };
+                }
+            }
+        }
+        match failed {
+            Some(fault) => Err(fault),
+            None => Ok((rows, self.last)),
+        }
+    }
+}
+
+fn settings(options: &Options) -> Config {
+    let mut config = options.config.clone();
+    let millis = |span: Duration| span.as_millis().max(1);
+    let mut own = format!(
+        "-c statement_timeout={} -c idle_in_transaction_session_timeout={}",
+        millis(options.deadline),
+        millis(options.deadline * 2)
+    );
+    if options.dialect == Dialect::Postgres {
+        own = format!("{own} {PLANNER}");
+    }
+    let given = config.get_options().map(str::to_owned).unwrap_or_default();
+    config.options(format!("{own} {given}"));
+    config.application_name("lockgate");
+    config.connect_timeout(options.deadline);
+    config
+}
+
+/// The one place that knows how bytes travel.
+pub(crate) async fn dial(config: &Config) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    let driver = tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to the database has ended");
+        }
+    });
+    Ok((client, driver))
+}

@@ -1,0 +1,28 @@
+//! Writes that are not changes of jobs: each one statement, or one short transaction.
+
+mod sessions;
+mod trail;
+mod upkeep;
+
+pub(crate) use sessions::{acquire, attach, close_edges, close_session, release, renew_edge};
+pub(crate) use trail::{activate, append_audit, number_audit, seal};
+pub(crate) use upkeep::{append_logs, beat, forget, outbox_done, prune};
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use crate::conn::{Call, Conn};
+use crate::error::Fault;
+
+/// A span as statements count it.
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX / 4)
+}
+
+/// All or nothing, in one round trip.
+async fn transact(conn: &mut Conn, begin: &str, calls: &[Call<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
+    let (rows, committed) = conn.together(Some(begin), calls, Some("COMMIT")).await?.split()?;
+    committed?;
+    Ok(rows)
+}

@@ -1,0 +1,64 @@
+//! Edges, sessions and leases.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::worker::WorkerProfile;
+use tokio_postgres::Row;
+
+use super::millis;
+use crate::conn::Conn;
+use crate::error::Fault;
+use crate::row::{get, stored};
+
+type Now = Option<i64>;
+
+pub(crate) async fn renew_edge(conn: &mut Conn, now: Now, edge: &EdgeId, ttl: Duration) -> Result<bool, Fault> {
+    let sql = include_str!("../../queries/renew_edge.sql");
+    Ok(!conn.rows(sql, &[&now, &edge.as_str(), &millis(ttl)]).await?.is_empty())
+}
+
+pub(crate) async fn close_edges(conn: &mut Conn, now: Now, grace: Duration) -> Result<Vec<EdgeId>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/close_edges.sql"), &[&now, &millis(grace)]).await?;
+    let mut closed = rows.iter().map(|row| Ok(EdgeId::from(get::<&str>(row, 0)?))).collect::<Result<Vec<_>, Fault>>()?;
+    closed.sort_unstable();
+    Ok(closed)
+}
+
+pub(crate) async fn attach(
+    conn: &mut Conn,
+    now: Now,
+    session: &SessionId,
+    edge: &EdgeId,
+    profile: &WorkerProfile,
+) -> Result<u64, Fault> {
+    let profile = serde_json::to_string(profile)?;
+    let sql = include_str!("../../queries/attach.sql");
+    let rows = conn.rows(sql, &[&now, &session.as_str(), &edge.as_str(), &profile]).await?;
+    epoch(&rows)?.ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))
+}
+
+pub(crate) async fn close_session(conn: &mut Conn, now: Now, session: &SessionId, epoch: u64) -> Result<bool, Fault> {
+    let sql = include_str!("../../queries/close_session.sql");
+    Ok(!conn.rows(sql, &[&now, &session.as_str(), &stored(epoch)]).await?.is_empty())
+}
+
+pub(crate) async fn acquire(
+    conn: &mut Conn,
+    now: Now,
+    name: &str,
+    holder: &str,
+    ttl: Duration,
+) -> Result<Option<u64>, Fault> {
+    let sql = include_str!("../../queries/acquire_lease.sql");
+    epoch(&conn.rows(sql, &[&now, &name, &holder, &millis(ttl)]).await?)
+}
+
+pub(crate) async fn release(conn: &mut Conn, name: &str, holder: &str) -> Result<(), Fault> {
+    conn.rows(include_str!("../../queries/release_lease.sql"), &[&name, &holder]).await?;
+    Ok(())
+}
+
+fn epoch(rows: &[Row]) -> Result<Option<u64>, Fault> {
+    rows.first().map(|row| Ok(get::<i64>(row, 0)?.unsigned_abs())).transpose()
+}

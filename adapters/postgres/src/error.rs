@@ -1,0 +1,134 @@
+//! PostgreSQL's failures, by what the caller can do about them.
+
+use lockgate_ports::StoreError;
+use tokio_postgres::error::{DbError, SqlState};
+
+/// Why a database cannot be used as a Store.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("DATABASE_URL cannot be used: {0}. It looks like postgres://user:password@host:5432/database")]
+    Url(String),
+    #[error("the database cannot be reached: {0}; check DATABASE_URL and that the server runs")]
+    Unreachable(String),
+    #[error("the database has schema {found}, this lockgate needs {known}: run `lockgate migrate`")]
+    Older { found: i64, known: i64 },
+    #[error("the database was written by a newer lockgate: its schema is {found}, this one knows {known}; upgrade this one")]
+    Newer { found: i64, known: i64 },
+    #[error("migration {version} of the database is not the one this lockgate has; they come from different builds")]
+    Changed { version: i64 },
+    #[error("{holder} has been migrating the database for too long; try again when it has ended")]
+    Locked { holder: String },
+    #[error("migration {version} failed and was rolled back: {error}")]
+    Migration { version: i64, error: tokio_postgres::Error },
+    #[error("the database refused: {0}")]
+    Refused(#[from] tokio_postgres::Error),
+}
+
+/// A failure on one connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("{}", told(.0))]
+    Sql(#[from] tokio_postgres::Error),
+    /// A row that cannot be understood.
+    #[error("{0}")]
+    Row(String),
+    #[error("the server did not answer in time")]
+    TimedOut,
+    /// Nothing was sent.
+    #[error("the server is away: {0}")]
+    Away(String),
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Row(error.to_string())
+    }
+}
+
+/// The driver's own text leaves out what the server said.
+pub(crate) fn told(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        None => error.to_string(),
+    }
+}
+
+impl Fault {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Sql(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// The server asks for the whole transaction again.
+    pub(crate) fn wants_repeating(&self) -> bool {
+        self.code()
+            .is_some_and(|code| matches!(*code, SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED))
+    }
+
+    /// Belongs to one caller of a group, not to the server: its neighbours may be tried without it.
+    pub(crate) fn is_of_one_call(&self) -> bool {
+        match self {
+            Self::Row(_) => true,
+            Self::Sql(error) => error.as_db_error().is_some_and(|said| ["22", "23", "54"].contains(&class(said))),
+            Self::TimedOut | Self::Away(_) => false,
+        }
+    }
+
+    /// The server itself said no, so that whatever was to be done was not. Its last words before it ends a session are not
+    /// such a no: they may come after a commit.
+    pub(crate) fn was_refused(&self) -> bool {
+        match self {
+            Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
+            Self::Row(_) | Self::Away(_) => true,
+            Self::TimedOut => false,
+        }
+    }
+
+    /// The connection is good for the next call.
+    pub(crate) fn leaves_the_connection(&self) -> bool {
+        match self {
+            Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
+            Self::Row(_) => true,
+            Self::TimedOut | Self::Away(_) => false,
+        }
+    }
+
+    /// Nothing of the failed transaction or read remains.
+    pub(crate) fn before_commit(&self) -> StoreError {
+        let text = self.to_string();
+        match self {
+            Self::Row(_) => StoreError::Corrupt(text),
+            Self::Sql(error) => match error.as_db_error() {
+                Some(said) if *said.code() == SqlState::DISK_FULL => StoreError::Full(text),
+                Some(said) if class(said) == "XX" => StoreError::Corrupt(text),
+                _ => StoreError::Unavailable(text),
+            },
+            Self::TimedOut | Self::Away(_) => StoreError::Unavailable(text),
+        }
+    }
+
+    /// The commit itself failed. What the server rolls back is known not to be there; any other failure may have
+    /// happened after the commit was durable, even one that the server reports, as when it is told to shut down.
+    pub(crate) fn in_commit(&self) -> StoreError {
+        let rolled_back = match self {
+            Self::Sql(error) => error.as_db_error().is_some_and(|said| {
+                ["23", "53"].contains(&class(said)) || (class(said) == "40" && said.code().code() != COMPLETION_UNKNOWN)
+            }),
+            _ => false,
+        };
+        if rolled_back { self.before_commit() } else { StoreError::UnknownOutcome(self.to_string()) }
+    }
+}
+
+fn ends_the_session(said: &DbError) -> bool {
+    let code = said.code().code();
+    code.starts_with("57P") || code.starts_with("08") || code == COMPLETION_UNKNOWN
+}
+
+const COMPLETION_UNKNOWN: &str = "40003";
+
+fn class(said: &DbError) -> &str {
+    said.code().code().get(..2).unwrap_or_default()
+}

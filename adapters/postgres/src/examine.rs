@@ -1,0 +1,106 @@
+//! Looks a database over: what its settings mean for the promises.
+
+use lockgate_core::time::Timestamp;
+use lockgate_ports::checkup::{Check, Grade, clock_skew};
+use tokio_postgres::Client;
+
+use crate::conn::dial;
+use crate::error::{ConnectError, told};
+use crate::options::Options;
+use crate::schema::check;
+
+/// Every check there is, in a fixed order. `now` is this process's time.
+pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
+    let dialled = dial(&options.config).await.map_err(|error| ConnectError::Unreachable(told(&error)));
+    let (client, _driver) = dialled?;
+    let product = one(&client, "SELECT version()").await?;
+    let mut checks = vec![version(&product)];
+    checks.push(clock(&client, now).await?);
+    if !product.contains("CockroachDB") {
+        for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
+            checks.push(durable(setting, &one(&client, &format!("SHOW {setting}")).await?));
+        }
+        checks.push(connections(&one(&client, "SHOW max_connections").await?, options));
+    }
+    checks.push(schema(&client, options).await?);
+    Ok(checks)
+}
+
+async fn one(client: &Client, sql: &str) -> Result<String, ConnectError> {
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
+}
+
+fn version(product: &str) -> Check {
+    let short = product.split(" on ").next().unwrap_or(product).to_owned();
+    let major = short.split_whitespace().nth(1).and_then(|number| number.split('.').next()?.parse::<u32>().ok());
+    match major {
+        _ if product.contains("CockroachDB") => {
+            let meaning = "only the SQL that CockroachDB speaks is used, and it was not run against a real one";
+            Check::new("version", short, Grade::Notice, meaning)
+        }
+        Some(15..) => Check::new("version", short, Grade::Good, "tested: 15 and 18"),
+        _ => Check::new("version", short, Grade::Bad, "older than what is tested; upgrade to PostgreSQL 15 or later"),
+    }
+}
+
+async fn clock(client: &Client, now: impl Fn() -> Timestamp) -> Result<Check, ConnectError> {
+    let before = now().as_millis();
+    let theirs: i64 =
+        client.query_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT", &[]).await?.try_get(0)?;
+    // Half of the way there and back.
+    Ok(clock_skew(theirs, before.midpoint(now().as_millis())))
+}
+
+fn durable(setting: &'static str, value: &str) -> Check {
+    match (setting, value) {
+        ("synchronous_commit", "off" | "local" | "remote_write") => {
+            let meaning = "an acknowledged commit may be lost when the machine fails: set it to on";
+            Check::new(setting, value, Grade::Bad, meaning)
+        }
+        (_, "off") => {
+            Check::new(setting, value, Grade::Bad, "a crash of the machine may lose or damage the database: turn it on")
+        }
+        _ => Check::new(setting, value, Grade::Good, "what is acknowledged survives a crash of the machine"),
+    }
+}
+
+async fn schema(client: &Client, options: &Options) -> Result<Check, ConnectError> {
+    match check(client, options.dialect).await {
+        Ok(()) => Ok(Check::new("schema", "current", Grade::Good, "it fits this lockgate")),
+        Err(ConnectError::Older { found, known }) => {
+            let found = format!("{found} of {known}");
+            Ok(Check::new("schema", found, Grade::Notice, "run `lockgate migrate`, or let `lockgate serve` do it"))
+        }
+        Err(error @ (ConnectError::Newer { .. } | ConnectError::Changed { .. })) => {
+            Ok(Check::new("schema", "another", Grade::Bad, error.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn connections(most: &str, options: &Options) -> Check {
+    let own = options.writers + options.readers;
+    let processes = most.parse::<usize>().unwrap_or(0) / own.max(1);
+    let grade = if processes < 4 { Grade::Notice } else { Grade::Good };
+    Check::new("max_connections", most, grade, format!("a process uses {own}: room for about {processes} processes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_graded_by_what_was_tested() {
+        let grade = |text: &str| version(text).grade;
+        assert_eq!(grade("PostgreSQL 15.18 (Debian) on x86_64, compiled by gcc"), Grade::Good);
+        assert_eq!(grade("PostgreSQL 14.2 on x86_64"), Grade::Bad);
+        assert_eq!(grade("CockroachDB CCL v26.3.0 (x86_64)"), Grade::Notice);
+    }
+
+    #[test]
+    fn a_database_that_forgets_is_bad() {
+        assert_eq!(durable("fsync", "off").grade, Grade::Bad);
+        assert_eq!(durable("synchronous_commit", "off").grade, Grade::Bad);
+        assert_eq!(durable("synchronous_commit", "on").grade, Grade::Good);
+    }
+}

@@ -1,0 +1,140 @@
+//! Connections for single calls, and the knowledge whether the server is there.
+
+use std::sync::Arc;
+
+use lockgate_ports::StoreError;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use crate::conn::Conn;
+use crate::counters::Tally;
+use crate::error::Fault;
+use crate::options::Options;
+use crate::retry::{TRIES_MAX, connect_after, repeat_after};
+
+/// Opens connections, and stops asking for a while when nobody answers: callers then fail at once instead of queueing.
+pub(crate) struct Door {
+    pub(crate) options: Options,
+    pub(crate) tally: Arc<Tally>,
+    away: Mutex<Option<Away>>,
+}
+
+struct Away {
+    failures: u32,
+    until: Instant,
+    why: String,
+}
+
+impl Door {
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, tally: Arc::default(), away: Mutex::new(None) }
+    }
+
+    pub(crate) async fn open(&self) -> Result<Conn, Fault> {
+        if let Some(away) = self.away.lock().as_ref().filter(|away| Instant::now() < away.until) {
+            return Err(Fault::Away(away.why.clone()));
+        }
+        match Conn::open(&self.options, &self.tally).await {
+            Ok(conn) => {
+                *self.away.lock() = None;
+                Ok(conn)
+            }
+            Err(fault) => {
+                let why = fault.to_string();
+                let mut away = self.away.lock();
+                let failures = away.as_ref().map_or(0, |away| away.failures + 1);
+                *away = Some(Away { failures, until: Instant::now() + connect_after(failures), why: why.clone() });
+                Err(Fault::Away(why))
+            }
+        }
+    }
+}
+
+pub(crate) struct Pool {
+    pub(crate) door: Arc<Door>,
+    places: Semaphore,
+    idle: Mutex<Vec<Conn>>,
+}
+
+/// Whether a call that was not answered may have left something behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Reads,
+    Writes,
+}
+
+/// One call: a place in the pool, and as many tries as the server asks for.
+pub(crate) struct Turn<'p> {
+    pool: &'p Pool,
+    _place: SemaphorePermit<'p>,
+    kind: Kind,
+    pub(crate) deadline: Instant,
+    tries: u32,
+}
+
+impl Pool {
+    pub(crate) fn new(door: Arc<Door>) -> Self {
+        let places = Semaphore::new(door.options.readers.max(1));
+        Self { door, places, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) async fn turn(&self, kind: Kind) -> Result<Turn<'_>, StoreError> {
+        let deadline = Instant::now() + self.door.options.deadline;
+        let place = tokio::time::timeout_at(deadline, self.places.acquire()).await;
+        let crowded = || StoreError::Unavailable("every connection to the database is busy".to_owned());
+        let place = place.map_err(|_| crowded())?.map_err(|_| crowded())?;
+        Ok(Turn { pool: self, _place: place, kind, deadline, tries: 0 })
+    }
+}
+
+impl Turn<'_> {
+    pub(crate) async fn conn(&self) -> Result<Conn, StoreError> {
+        let kept = {
+            let mut idle = self.pool.idle.lock();
+            idle.retain(|conn| !conn.is_closed());
+            idle.pop()
+        };
+        let conn = match kept {
+            Some(conn) => Ok(conn),
+            None => self.pool.door.open().await,
+        };
+        let mut conn = conn.map_err(|fault| fault.before_commit())?;
+        conn.busy = true;
+        Ok(conn)
+    }
+
+    /// The answer to the call, or None if it is to be tried again.
+    pub(crate) async fn judge<T>(
+        &mut self,
+        mut conn: Conn,
+        answer: Result<Result<T, Fault>, tokio::time::error::Elapsed>,
+    ) -> Option<Result<T, StoreError>> {
+        let fault = match answer.unwrap_or(Err(Fault::TimedOut)) {
+            Ok(value) => {
+                self.give_back(conn);
+                return Some(Ok(value));
+            }
+            Err(fault) => fault,
+        };
+        let again = fault.wants_repeating() && self.tries < TRIES_MAX;
+        // Outside of a transaction it does nothing but say so.
+        let rolled_back =
+            async { tokio::time::timeout_at(self.deadline, conn.say("ROLLBACK")).await.is_ok_and(|said| said.is_ok()) };
+        if fault.leaves_the_connection() && rolled_back.await {
+            self.give_back(conn);
+        }
+        if again {
+            tokio::time::sleep(repeat_after(self.tries)).await;
+            self.tries += 1;
+            return None;
+        }
+        let unknown = self.kind == Kind::Writes && !fault.was_refused();
+        Some(Err(if unknown { StoreError::UnknownOutcome(fault.to_string()) } else { fault.before_commit() }))
+    }
+
+    fn give_back(&self, mut conn: Conn) {
+        conn.busy = false;
+        self.pool.idle.lock().push(conn);
+    }
+}

@@ -1,0 +1,102 @@
+//! Jobs, one by one and as queues.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{Duty, Job};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::Json;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{EventPage, JobDetail, LogLine, packed};
+use tokio_postgres::types::ToSql;
+
+use crate::conn::Conn;
+use crate::error::Fault;
+use crate::row::{self, bounded, get, lane_number, whole_job};
+
+type Now = Option<i64>;
+
+async fn jobs(conn: &mut Conn, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Job>, Fault> {
+    conn.rows(sql, params).await?.iter().map(whole_job).collect()
+}
+
+pub(crate) async fn load(conn: &mut Conn, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
+    let names: Vec<&str> = ids.iter().map(JobId::as_str).collect();
+    let mut found = BTreeMap::new();
+    for row in conn.rows(include_str!("../../queries/load.sql"), &[&names]).await? {
+        found.insert(JobId::from(get::<&str>(&row, 7)?), whole_job(&row)?);
+    }
+    Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+}
+
+pub(crate) async fn detail(conn: &mut Conn, id: &JobId) -> Result<Option<JobDetail>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/detail.sql"), &[&id.as_str()]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (events, result) = (packed::read_events(get(row, 7)?)?, get::<Option<String>>(row, 8)?);
+    Ok(Some(JobDetail { job: whole_job(row)?, events, result: result.map(Json::trusted) }))
+}
+
+pub(crate) async fn events(conn: &mut Conn, id: &JobId, after: u64) -> Result<Option<EventPage>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/events.sql"), &[&id.as_str()]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let mut events = packed::read_events(get(row, 1)?)?;
+    events.retain(|event| event.n > after);
+    Ok(Some(EventPage { events, state: row::state(get(row, 0)?)? }))
+}
+
+pub(crate) async fn ready(
+    conn: &mut Conn,
+    now: Now,
+    lane: &LaneKey,
+    after: Option<ReadyKey>,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    let (due_at, seq) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_at.as_millis(), after.seq.0));
+    let params: [&(dyn ToSql + Sync); 5] = [&now, &lane_number(lane)?, &due_at, &seq, &bounded(limit)];
+    jobs(conn, include_str!("../../queries/ready.sql"), &params).await
+}
+
+pub(crate) async fn ready_lanes(conn: &mut Conn, now: Now) -> Result<Vec<(LaneKey, u64)>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/ready_lanes.sql"), &[&now]).await?;
+    let lane = |row| Ok((row::job(row, Json::null())?.lane(), get::<i64>(row, 6)?.unsigned_abs()));
+    let mut lanes = rows.iter().map(lane).collect::<Result<Vec<_>, Fault>>()?;
+    lanes.sort_unstable();
+    Ok(lanes)
+}
+
+pub(crate) async fn due(conn: &mut Conn, now: Now, after: ReadyKey, limit: usize) -> Result<Vec<Job>, Fault> {
+    let params: [&(dyn ToSql + Sync); 4] = [&now, &after.due_at.as_millis(), &after.seq.0, &bounded(limit)];
+    jobs(conn, include_str!("../../queries/due.sql"), &params).await
+}
+
+pub(crate) async fn pending(conn: &mut Conn, now: Now, after: ReadyKey, limit: usize) -> Result<Vec<Job>, Fault> {
+    let params: [&(dyn ToSql + Sync); 4] = [&now, &after.due_at.as_millis(), &after.seq.0, &bounded(limit)];
+    jobs(conn, include_str!("../../queries/pending.sql"), &params).await
+}
+
+pub(crate) async fn expired(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<Job>, Fault> {
+    jobs(conn, include_str!("../../queries/expired.sql"), &[&now, &bounded(limit)]).await
+}
+
+pub(crate) async fn owing(conn: &mut Conn, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, Fault> {
+    jobs(conn, include_str!("../../queries/owing.sql"), &[&duty.as_str(), &after.0, &bounded(limit)]).await
+}
+
+pub(crate) async fn held(conn: &mut Conn, session: &SessionId) -> Result<Vec<Job>, Fault> {
+    jobs(conn, include_str!("../../queries/held.sql"), &[&session.as_str()]).await
+}
+
+pub(crate) async fn bound(conn: &mut Conn, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, Fault> {
+    let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
+    let rows = conn.rows(include_str!("../../queries/bound.sql"), &[&names]).await?;
+    rows.iter().map(|row| Ok((SessionId::from(get::<&str>(row, 0)?), JobId::from(get::<&str>(row, 1)?)))).collect()
+}
+
+pub(crate) async fn logs(conn: &mut Conn, id: &JobId, limit: usize) -> Result<Vec<LogLine>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/logs.sql"), &[&id.as_str(), &bounded(limit)]).await?;
+    let line = |row| {
+        let attempt = u32::try_from(get::<i64>(row, 0)?).map_err(|error| Fault::Row(error.to_string()))?;
+        Ok(LogLine { job_id: id.clone(), attempt, at: Timestamp::from_millis(get(row, 1)?), line: row::text(row, 2)? })
+    };
+    rows.iter().rev().map(line).collect()
+}

@@ -1,0 +1,105 @@
+//! Lists for people: newest first, filtered, a bounded number of rows per page.
+
+use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::request::Json;
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing};
+use tokio_postgres::Row;
+
+use crate::conn::Conn;
+use crate::error::Fault;
+use crate::row::{self, bounded, get, state_code};
+
+/// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
+const ROWS_MAX: usize = 10_000;
+/// Rows looked at by one statement, at least: filters leave some out.
+const LOOK_AT: usize = 200;
+
+/// A page while it is filled.
+struct Page<T> {
+    items: Vec<T>,
+    limit: usize,
+    rows_left: usize,
+    /// The last number looked at: where the next page goes on.
+    last: Option<i64>,
+    /// Nothing comes after it.
+    over: bool,
+}
+
+impl<T> Page<T> {
+    fn new(limit: usize) -> Self {
+        Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None, over: false }
+    }
+
+    fn is_full(&self) -> bool {
+        self.items.len() >= self.limit || self.rows_left == 0
+    }
+
+    /// How many rows to ask for next.
+    fn next_look(&self) -> usize {
+        self.limit.max(LOOK_AT).min(self.rows_left)
+    }
+
+    /// Takes from the rows what fits. `wanted` turns a row into an item, if the filters let it through.
+    fn take(&mut self, asked: usize, rows: &[Row], wanted: impl Fn(&Row) -> Result<Option<T>, Fault>) -> Result<(), Fault> {
+        for row in rows {
+            if self.is_full() {
+                return Ok(());
+            }
+            self.rows_left -= 1;
+            self.last = Some(get(row, 0)?);
+            self.items.extend(wanted(row)?);
+        }
+        self.over = rows.len() < asked;
+        Ok(())
+    }
+
+    fn done(self) -> Listing<T> {
+        let next = self.last.filter(|_| self.is_full()).map(Cursor);
+        Listing { items: self.items, next }
+    }
+}
+
+pub(crate) async fn list(conn: &mut Conn, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+    let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
+    let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
+    let state = query.state.map(state_code);
+    let mut page = Page::new(query.limit);
+    while !page.is_full() && !page.over {
+        let before = page.last.or_else(|| query.cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX);
+        // A table that cannot have the state is asked for rows before the first.
+        let start = |terminal| if wants(terminal) { before } else { i64::MIN };
+        let asked = page.next_look();
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+            [&start(false), &start(true), &bounded(asked), &tenant, &topic, &state];
+        let rows = conn.rows(include_str!("../../queries/list_jobs.sql"), &params).await?;
+        page.take(asked, &rows, |row| wanted(query, row))?;
+    }
+    Ok(page.done())
+}
+
+/// Labels lie in the request, which is looked at last.
+fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, Fault> {
+    if get::<Option<&str>>(row, 5)?.is_none() {
+        return Ok(None);
+    }
+    let job = row::job(row, Json::null())?;
+    let labels_fit = query.labels.iter().all(|(name, value)| job.request.labels.get(name) == Some(value));
+    Ok(labels_fit.then_some(job))
+}
+
+pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Result<Listing<DeadLetter>, Fault> {
+    let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
+    let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(|reason| reason.as_str()));
+    let mut page = Page::new(query.limit);
+    while !page.is_full() && !page.over {
+        let before = page.last.or_else(|| query.cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX);
+        let asked = page.next_look();
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+            [&before, &bounded(asked), &tenant, &topic, &priority, &reason];
+        let rows = conn.rows(include_str!("../../queries/list_letters.sql"), &params).await?;
+        page.take(asked, &rows, |row| {
+            get::<Option<&str>>(row, 1)?.map(|letter| Ok(serde_json::from_str(letter)?)).transpose()
+        })?;
+    }
+    Ok(page.done())
+}

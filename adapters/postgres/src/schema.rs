@@ -1,0 +1,170 @@
+//! Migrations, applied in order, each with its number in one transaction.
+//!
+//! Replicas that start together take turns by one row with an expiry. Every migration locks that row first, so that one
+//! whose time ran out while it slept finds out before it changes anything.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config};
+
+use crate::conn::dial;
+use crate::error::{ConnectError, told};
+use crate::options::Dialect;
+
+struct Migration {
+    version: i64,
+    sql: &'static str,
+}
+
+const COMMON: [Migration; 3] = [
+    Migration { version: 1, sql: include_str!("../migrations/0001_create_jobs.sql") },
+    Migration { version: 2, sql: include_str!("../migrations/0002_create_sessions.sql") },
+    Migration { version: 3, sql: include_str!("../migrations/0003_create_governance.sql") },
+];
+const POSTGRES: Migration = Migration { version: 4, sql: include_str!("../migrations/0004_tune_postgres.sql") };
+const COCKROACH: Migration = Migration { version: 4, sql: include_str!("../migrations/0004_shard_cockroach.sql") };
+const KNOWN: i64 = 4;
+
+/// How long one process may migrate before another takes over. Far longer than any migration takes.
+const LOCK_LIFE: Duration = Duration::from_secs(60);
+/// How long to wait for the others.
+const PATIENCE: Duration = Duration::from_secs(90);
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+const LEDGER: &str = "
+    CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY, checksum TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS migration_lock (one BIGINT PRIMARY KEY CHECK (one = 1), holder TEXT, expires_at BIGINT NOT NULL);
+    INSERT INTO migration_lock (one, holder, expires_at) VALUES (1, NULL, 0) ON CONFLICT (one) DO NOTHING;";
+const TAKE: &str = "UPDATE migration_lock
+    SET holder = $1, expires_at = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2
+    WHERE holder IS NULL OR expires_at <= floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const LEAVE: &str = "UPDATE migration_lock SET holder = NULL WHERE holder = $1";
+const STILL_OURS: &str = "SELECT 1 FROM migration_lock WHERE holder = $1 FOR UPDATE";
+
+/// Brings the database to the newest schema. Safe when many processes do it at once. Refuses a database from the future.
+pub async fn migrate(config: &Config, dialect: Dialect) -> Result<(), ConnectError> {
+    let (mut client, _driver) = dial(config).await.map_err(|error| ConnectError::Unreachable(told(&error)))?;
+    make_ledger(&client).await?;
+    if found(&client).await? == KNOWN {
+        return verify(&client, dialect).await;
+    }
+    let holder = format!("lockgate-{:016x}", RandomState::new().hash_one(LEDGER));
+    take_lock(&client, &holder).await?;
+    let applied = apply(&mut client, &holder, dialect).await;
+    client.execute(LEAVE, &[&holder]).await?;
+    applied
+}
+
+/// Refuses a database that this binary does not fit.
+pub(crate) async fn check(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
+    match found(client).await? {
+        found if found < KNOWN => Err(ConnectError::Older { found, known: KNOWN }),
+        _ => verify(client, dialect).await,
+    }
+}
+
+fn migrations(dialect: Dialect) -> impl Iterator<Item = Migration> {
+    let own = match dialect {
+        Dialect::Postgres => POSTGRES,
+        Dialect::Cockroach => COCKROACH,
+    };
+    COMMON.into_iter().chain([own])
+}
+
+/// Two processes may make the tables at once; then the server tells one of them that they exist, which is as good.
+async fn make_ledger(client: &Client) -> Result<(), ConnectError> {
+    let mut made = client.batch_execute(LEDGER).await;
+    for _ in 0..3 {
+        let Err(error) = &made else { break };
+        let raced = [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT];
+        if !error.code().is_some_and(|code| raced.contains(code)) {
+            break;
+        }
+        made = client.batch_execute(LEDGER).await;
+    }
+    Ok(made?)
+}
+
+/// The newest version applied; 0 if none ever was.
+async fn found(client: &Client) -> Result<i64, ConnectError> {
+    match client.query_one("SELECT COALESCE(max(version), 0) FROM migrations", &[]).await {
+        Ok(row) => Ok(row.try_get(0)?),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn verify(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
+    let found = found(client).await?;
+    if found > KNOWN {
+        return Err(ConnectError::Newer { found, known: KNOWN });
+    }
+    for row in client.query("SELECT version, checksum FROM migrations ORDER BY version", &[]).await? {
+        let (version, stored): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        let ours = migrations(dialect).find(|migration| migration.version == version);
+        if ours.is_none_or(|migration| checksum(migration.sql) != stored) {
+            return Err(ConnectError::Changed { version });
+        }
+    }
+    Ok(())
+}
+
+fn checksum(sql: &str) -> String {
+    Sha256::digest(sql).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn take_lock(client: &Client, holder: &str) -> Result<(), ConnectError> {
+    let end = Instant::now() + PATIENCE;
+    let life = i64::try_from(LOCK_LIFE.as_millis()).unwrap_or(i64::MAX);
+    while client.execute(TAKE, &[&holder, &life]).await? == 0 {
+        if Instant::now() >= end {
+            let row = client.query_one("SELECT COALESCE(holder, 'nobody') FROM migration_lock", &[]).await?;
+            return Err(ConnectError::Locked { holder: row.try_get(0)? });
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
+}
+
+async fn apply(client: &mut Client, holder: &str, dialect: Dialect) -> Result<(), ConnectError> {
+    verify(client, dialect).await?;
+    let found = found(client).await?;
+    for Migration { version, sql } in migrations(dialect).filter(|migration| migration.version > found) {
+        let failed = |error| ConnectError::Migration { version, error };
+        let transaction = client.transaction().await?;
+        if transaction.query(STILL_OURS, &[&holder]).await?.is_empty() {
+            return Err(ConnectError::Locked { holder: "another process".to_owned() });
+        }
+        transaction.batch_execute(sql).await.map_err(failed)?;
+        let record = "INSERT INTO migrations (version, checksum) VALUES ($1, $2)";
+        transaction.execute(record, &[&version, &checksum(sql)]).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockgate_ports::SnapshotKind;
+
+    #[test]
+    fn versions_are_numbered_without_gaps() {
+        for dialect in [Dialect::Postgres, Dialect::Cockroach] {
+            let versions: Vec<i64> = migrations(dialect).map(|migration| migration.version).collect();
+            assert_eq!(versions, (1..=KNOWN).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_is_built_in_is_in_force_in_a_new_database() {
+        for kind in SnapshotKind::ALL {
+            let row = format!("('{}', 0, '{}')", kind.as_str(), kind.builtin());
+            assert!(COMMON[2].sql.contains(&row), "{row}");
+        }
+    }
+}

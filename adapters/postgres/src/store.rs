@@ -1,0 +1,268 @@
+//! The port, method by method: changes go to the writing tasks, everything else to the pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::audit::{AuditEntry, AuditRow, Block};
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::job::{DeadLetter, Duty, Job};
+use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::{
+    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
+    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
+    Upkeep,
+};
+
+use crate::conn::dial;
+use crate::counters::Counters;
+use crate::error::{ConnectError, Fault, told};
+use crate::options::Options;
+use crate::pool::{Door, Kind, Pool};
+use crate::sheet::Sheet;
+use crate::writer::Writer;
+use crate::{desk, reads, schema};
+
+/// Jobs deleted by one transaction.
+const PRUNED_AT_ONCE: usize = 1_000;
+
+/// The Store in one database. Any number of them, in any number of processes, may use the same.
+pub struct PostgresStore {
+    pool: Pool,
+    writer: Writer,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// The database must have been migrated: see [`migrate`](crate::migrate).
+    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
+        let (client, _driver) = dial(&options.config).await.map_err(|error| ConnectError::Unreachable(told(&error)))?;
+        schema::check(&client, options.dialect).await?;
+        drop(client);
+        let door = Arc::new(Door::new(options));
+        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door) })
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.pool.door.tally.read()
+    }
+
+    fn now(&self) -> Option<i64> {
+        self.pool.door.options.now()
+    }
+
+    fn begin(&self) -> &'static str {
+        self.pool.door.options.begin()
+    }
+}
+
+/// Runs a call on a connection of the pool, within the deadline and as often as the server asks for it.
+macro_rules! ask {
+    ($store:ident, $kind:ident, $conn:ident => $work:expr) => {{
+        let mut turn = $store.pool.turn(Kind::$kind).await?;
+        loop {
+            let mut conn = turn.conn().await?;
+            let answer = {
+                let $conn = &mut conn;
+                tokio::time::timeout_at(turn.deadline, $work).await
+            };
+            if let Some(answer) = turn.judge(conn, answer).await {
+                break answer;
+            }
+        }
+    }};
+}
+
+#[async_trait]
+impl Jobs for PostgresStore {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
+        self.writer.commit(sheets.map_err(|fault| fault.before_commit())?).await
+    }
+
+    async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
+        ask!(self, Reads, conn => reads::load(conn, ids))
+    }
+
+    async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+        ask!(self, Reads, conn => reads::detail(conn, id))
+    }
+
+    async fn events(&self, id: &JobId, after: u64) -> Result<Option<EventPage>, StoreError> {
+        ask!(self, Reads, conn => reads::events(conn, id, after))
+    }
+
+    async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::list(conn, &query))
+    }
+
+    async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::ready(conn, self.now(), lane, after, limit))
+    }
+
+    async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
+        ask!(self, Reads, conn => reads::ready_lanes(conn, self.now()))
+    }
+
+    async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::due(conn, self.now(), after, limit))
+    }
+
+    async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::pending(conn, self.now(), after, limit))
+    }
+
+    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::expired(conn, self.now(), limit))
+    }
+
+    async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::owing(conn, duty, after, limit))
+    }
+
+    async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::held(conn, session))
+    }
+
+    async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
+        ask!(self, Reads, conn => reads::bound(conn, sessions))
+    }
+
+    async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
+        ask!(self, Reads, conn => reads::dead_letters(conn, &query))
+    }
+
+    async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::append_logs(conn, self.begin(), &lines))
+    }
+
+    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
+        ask!(self, Reads, conn => reads::logs(conn, id, limit))
+    }
+}
+
+#[async_trait]
+impl Sessions for PostgresStore {
+    async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
+        ask!(self, Writes, conn => desk::renew_edge(conn, self.now(), edge, ttl))
+    }
+
+    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        ask!(self, Writes, conn => desk::close_edges(conn, self.now(), grace))
+    }
+
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+        ask!(self, Writes, conn => desk::attach(conn, self.now(), session, edge, profile))
+    }
+
+    async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+        ask!(self, Writes, conn => desk::close_session(conn, self.now(), session, epoch))
+    }
+
+    async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        ask!(self, Reads, conn => reads::open_sessions(conn))
+    }
+
+    async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError> {
+        ask!(self, Reads, conn => reads::closed_holding(conn))
+    }
+}
+
+#[async_trait]
+impl Leases for PostgresStore {
+    async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
+        ask!(self, Writes, conn => desk::acquire(conn, self.now(), name, holder, ttl))
+    }
+
+    async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::release(conn, name, holder))
+    }
+}
+
+#[async_trait]
+impl Snapshots for PostgresStore {
+    async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
+        ask!(self, Writes, conn => desk::activate(conn, self.now(), self.begin(), &change))
+    }
+
+    async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
+        ask!(self, Reads, conn => reads::active(conn, kind))
+    }
+
+    async fn snapshots(&self, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StoreError> {
+        ask!(self, Reads, conn => reads::snapshots(conn, kind, limit))
+    }
+
+    async fn snapshot(&self, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StoreError> {
+        ask!(self, Reads, conn => reads::snapshot(conn, kind, id))
+    }
+}
+
+#[async_trait]
+impl Trail for PostgresStore {
+    /// Rows are numbered when they are read; whether that was done now or before makes no difference to the reader.
+    async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        ask!(self, Reads, conn => desk::number_audit(conn, self.begin()))?;
+        ask!(self, Reads, conn => reads::audit(conn, after, limit))
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::append_audit(conn, &entries))
+    }
+
+    async fn blocks(&self, after: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
+        ask!(self, Reads, conn => reads::blocks(conn, after, limit))
+    }
+
+    async fn head(&self) -> Result<Option<Block>, StoreError> {
+        ask!(self, Reads, conn => reads::head(conn))
+    }
+
+    async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
+        ask!(self, Writes, conn => desk::seal(conn, block))
+    }
+}
+
+#[async_trait]
+impl Upkeep for PostgresStore {
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        ask!(self, Reads, conn => reads::outbox(conn, limit))
+    }
+
+    async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::outbox_done(conn, ids))
+    }
+
+    async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        loop {
+            let batch = limit.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX)).min(PRUNED_AT_ONCE);
+            let went = ask!(self, Writes, conn => desk::prune(conn, self.now(), self.begin(), keep, batch))?;
+            gone += went;
+            if went < PRUNED_AT_ONCE as u64 {
+                break;
+            }
+        }
+        ask!(self, Writes, conn => desk::forget(conn, self.now()))?;
+        Ok(gone)
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        ask!(self, Reads, conn => reads::totals(conn))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        ask!(self, Reads, conn => desk::beat(conn))?;
+        ask!(self, Reads, conn => reads::outbox(conn, 1))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Statements that move jobs: on, to history, within history, and back.
+//!
+//! Each move names the version it replaces; a move that touches no row was overtaken.
+
+use super::plan::Item;
+use crate::conn::{Call, Param};
+use crate::row::state_code;
+use lockgate_core::job::Duty;
+
+pub(super) const MOVE: &str = concat!(include_str!("../../queries/proof.sql"), include_str!("../../queries/move.sql"));
+pub(super) const END: &str = concat!(
+    include_str!("../../queries/proof.sql"),
+    include_str!("../../queries/end.sql"),
+    include_str!("../../queries/count.sql")
+);
+pub(super) const END_AGAIN: &str =
+    concat!(include_str!("../../queries/proof.sql"), include_str!("../../queries/end_again.sql"));
+pub(super) const REVIVE: &str = concat!(
+    include_str!("../../queries/proof.sql"),
+    include_str!("../../queries/revive.sql"),
+    include_str!("../../queries/count.sql")
+);
+
+fn column<'a, V>(items: &[&Item<'a>], of: impl Fn(&Item<'a>) -> V) -> Param<'a>
+where
+    Vec<V>: tokio_postgres::types::ToSql + Sync + Send + 'a,
+{
+    Box::new(items.iter().map(|item| of(item)).collect::<Vec<V>>())
+}
+
+/// Which row, and what state it comes to.
+fn named<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Vec<Param<'a>> {
+    params.push(column(items, |i| i.proof));
+    params.push(column(items, |i| i.sheet.id().as_str()));
+    params.push(column(items, |i| i.sheet.job().version));
+    params.push(column(items, |i| state_code(i.sheet.job().state())));
+    params
+}
+
+/// When a live job is looked at next.
+fn waiting<'a>(params: &mut Vec<Param<'a>>, items: &[&Item<'a>]) {
+    params.push(column(items, |i| i.sheet.lane));
+    params.push(column(items, |i| i.sheet.job().life.due_at.as_millis()));
+    params.push(column(items, |i| i.sheet.job().deadline().map(|at| at.as_millis())));
+}
+
+fn texts<'a>(params: &mut Vec<Param<'a>>, items: &[&Item<'a>]) {
+    params.push(column(items, |i| i.sheet.life.as_str()));
+    params.push(column(items, |i| i.sheet.events.as_str()));
+}
+
+pub(super) fn move_on<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+    let mut params = named(params, items);
+    waiting(&mut params, items);
+    params.push(column(items, |i| i.sheet.job().holder().map(|binding| binding.session.as_str().to_owned())));
+    texts(&mut params, items);
+    params.push(column(items, |i| i.sheet.result().filter(|_| i.sheet.job().in_output_check())));
+    Call { sql: MOVE, params }
+}
+
+pub(super) fn end<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+    let mut params = named(params, items);
+    params.push(column(items, |i| i.sheet.job().life.ended_at.map(|at| at.as_millis())));
+    texts(&mut params, items);
+    params.push(column(items, |i| i.sheet.result()));
+    params.push(column(items, |i| i.sheet.duties.contains(&(Duty::Scan, false))));
+    Call { sql: END, params }
+}
+
+pub(super) fn end_again<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+    let mut params = named(params, items);
+    params.push(column(items, |i| i.sheet.job().life.ended_at.map(|at| at.as_millis())));
+    texts(&mut params, items);
+    params.push(column(items, |i| i.sheet.result()));
+    params.push(column(items, |i| i64::from(i.sheet.job().life.no)));
+    Call { sql: END_AGAIN, params }
+}
+
+pub(super) fn revive<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+    let mut params = named(params, items);
+    waiting(&mut params, items);
+    texts(&mut params, items);
+    Call { sql: REVIVE, params }
+}

@@ -1,0 +1,84 @@
+//! A group of calls as items, and the waves they are written in.
+
+use std::collections::HashMap;
+
+use super::proofs::Proofs;
+use crate::sheet::Sheet;
+
+pub(super) struct Item<'a> {
+    /// Which call it belongs to.
+    pub(super) call: usize,
+    pub(super) sheet: &'a Sheet,
+    pub(super) proof: i64,
+}
+
+pub(super) struct Plan<'a> {
+    pub(super) items: Vec<Item<'a>>,
+    /// Places of items. Within a wave no job and no key comes twice, so a wave can be written by statements over all of it;
+    /// an item comes after everything in the group that it may build on.
+    pub(super) waves: Vec<Vec<usize>>,
+    pub(super) proofs: Proofs<'a>,
+}
+
+/// What two items of one wave must not share.
+#[derive(PartialEq, Eq, Hash)]
+enum Claim<'a> {
+    Job(&'a str),
+    Key(&'a str, &'a str),
+}
+
+/// A refused key is answered with the state of the job it names, which another change of the same call may have moved: such
+/// births and such changes keep their order. A call mostly has one kind of them only.
+#[derive(Default)]
+struct Order {
+    after_keyed: usize,
+    after_moves: usize,
+}
+
+impl Order {
+    fn place(&mut self, sheet: &Sheet, wave: usize) -> usize {
+        if sheet.key().is_some() {
+            let wave = wave.max(self.after_moves);
+            self.after_keyed = self.after_keyed.max(wave + 1);
+            return wave;
+        }
+        if sheet.is_birth() {
+            return wave;
+        }
+        let wave = wave.max(self.after_keyed);
+        self.after_moves = self.after_moves.max(wave + 1);
+        wave
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn of(calls: impl Iterator<Item = &'a [Sheet]>) -> Self {
+        let mut plan = Self { items: Vec::new(), waves: Vec::new(), proofs: Proofs::default() };
+        // The first wave that is free of a claim. Looked up, never walked through.
+        let mut free: HashMap<Claim<'a>, usize> = HashMap::new();
+        for (call, sheets) in calls.enumerate() {
+            let mut order = Order::default();
+            for sheet in sheets {
+                let claims =
+                    [Some(Claim::Job(sheet.id().as_str())), sheet.key().map(|(tenant, key)| Claim::Key(tenant, key))];
+                let claims: Vec<Claim<'a>> = claims.into_iter().flatten().collect();
+                let wave = claims.iter().filter_map(|claim| free.get(claim).copied()).max().unwrap_or_default();
+                let wave = order.place(sheet, wave);
+                for claim in claims {
+                    free.insert(claim, wave + 1);
+                }
+                let proof = plan.proofs.number(&sheet.transition().evidence);
+                plan.place(wave, Item { call, sheet, proof });
+            }
+        }
+        plan
+    }
+
+    fn place(&mut self, wave: usize, item: Item<'a>) {
+        if self.waves.len() <= wave {
+            self.waves.resize_with(wave + 1, Vec::new);
+        }
+        self.waves[wave].push(self.items.len());
+        self.items.push(item);
+    }
+}

@@ -1,0 +1,88 @@
+//! Evidence as columns, each piece once.
+
+use lockgate_core::job::Evidence;
+
+use crate::conn::Param;
+
+/// How many of the latest pieces a new one is compared with. Changes of one call mostly name the same.
+const COMPARED: usize = 8;
+
+/// What must hold, numbered from 1 as arrays of the server are.
+#[derive(Default)]
+pub(super) struct Proofs<'a> {
+    pieces: Vec<&'a Evidence>,
+}
+
+impl<'a> Proofs<'a> {
+    pub(super) fn number(&mut self, evidence: &'a Evidence) -> i64 {
+        let known = self.pieces.iter().enumerate().rev().take(COMPARED).find(|(_, known)| **known == evidence);
+        let place = known.map(|(place, _)| place).unwrap_or_else(|| {
+            self.pieces.push(evidence);
+            self.pieces.len() - 1
+        });
+        i64::try_from(place).unwrap_or(i64::MAX - 1) + 1
+    }
+
+    /// Sessions named, each once, in the order they are locked.
+    pub(super) fn sessions(&self) -> Vec<&'a str> {
+        let mut sessions: Vec<&str> = self.pieces.iter().filter_map(|piece| session(piece).map(|(name, _)| name)).collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        sessions
+    }
+
+    /// The first nine parameters of every statement that checks evidence.
+    pub(super) fn params(&self, now: Option<i64>, shard: i64) -> Vec<Param<'a>> {
+        let column = |of: fn(&'a Evidence) -> Option<&'a str>| -> Param<'a> {
+            Box::new(self.pieces.iter().map(|piece| of(piece)).collect::<Vec<_>>())
+        };
+        let numbers = |of: fn(&Evidence) -> i64| -> Param<'a> {
+            Box::new(self.pieces.iter().map(|piece| of(piece)).collect::<Vec<_>>())
+        };
+        vec![
+            Box::new(now),
+            numbers(kind),
+            column(|piece| session(piece).map(|(name, _)| name)),
+            numbers(|piece| session(piece).map_or(0, |(_, epoch)| crate::row::stored(epoch))),
+            column(|piece| match piece {
+                Evidence::Allowed { policy, .. } => Some(policy),
+                _ => None,
+            }),
+            column(|piece| routing(piece).map(|(pools, _)| pools)),
+            column(|piece| routing(piece).map(|(_, states)| states)),
+            numbers(|piece| match piece {
+                Evidence::Reached(at) => at.as_millis(),
+                _ => 0,
+            }),
+            Box::new(shard),
+        ]
+    }
+}
+
+/// The numbers that proof.sql knows.
+fn kind(evidence: &Evidence) -> i64 {
+    match evidence {
+        Evidence::Version => 0,
+        Evidence::Reached(_) => 1,
+        Evidence::Attached { .. } => 2,
+        Evidence::Allowed { .. } => 3,
+        Evidence::Routed(_) => 4,
+        Evidence::Closed { .. } => 5,
+    }
+}
+
+fn session(evidence: &Evidence) -> Option<(&str, u64)> {
+    match evidence {
+        Evidence::Attached { session, epoch }
+        | Evidence::Allowed { session, epoch, .. }
+        | Evidence::Closed { session, epoch } => Some((session.as_str(), *epoch)),
+        Evidence::Version | Evidence::Reached(_) | Evidence::Routed(_) => None,
+    }
+}
+
+fn routing(evidence: &Evidence) -> Option<(&str, &str)> {
+    match evidence {
+        Evidence::Allowed { routing, .. } | Evidence::Routed(routing) => Some((&*routing.pools, &*routing.states)),
+        _ => None,
+    }
+}

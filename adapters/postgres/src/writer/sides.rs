@@ -1,0 +1,127 @@
+//! What accepted changes write besides the jobs: letters, duties, audit rows and the outbox.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::ids::JobSeq;
+use lockgate_core::job::{DeadLetter, Duty};
+
+use crate::conn::{Call, Param};
+use crate::error::Fault;
+use crate::sheet::Sheet;
+
+/// The effect of a whole group: what begins and ends within it leaves nothing.
+#[derive(Default)]
+pub(super) struct Sides<'a> {
+    letters: BTreeMap<&'a str, Letter<'a>>,
+    changes: usize,
+    duties: BTreeMap<(Duty, JobSeq), (&'a str, bool)>,
+    audit: Vec<&'a AuditEntry>,
+    /// Job, sink, body.
+    outbox: Vec<[&'a str; 3]>,
+}
+
+#[derive(Default)]
+struct Letter<'a> {
+    dropped: bool,
+    /// With its place among the changes: the newest is listed first.
+    kept: Option<(usize, &'a DeadLetter)>,
+}
+
+impl<'a> Sides<'a> {
+    /// Called in the order of the changes.
+    pub(super) fn add(&mut self, sheet: &'a Sheet, seq: JobSeq) {
+        let id = sheet.id().as_str();
+        self.changes += 1;
+        if sheet.drops_letter() {
+            self.letters.insert(id, Letter { dropped: true, kept: None });
+        }
+        if let Some(letter) = &sheet.transition().dead_letter {
+            self.letters.entry(id).or_default().kept = Some((self.changes, letter));
+        }
+        self.duties.extend(sheet.duties.iter().map(|(duty, begins)| ((*duty, seq), (id, *begins))));
+        self.audit.extend(&sheet.audit);
+        self.outbox.extend(sheet.change.outbox.iter().map(|entry| [id, &*entry.sink, entry.body.as_str()]));
+    }
+
+    pub(super) fn calls(&self, shard: i64) -> Result<Vec<Call<'a>>, Fault> {
+        let mut calls = Vec::new();
+        let dropped: Vec<&str> = self.letters.iter().filter(|(_, letter)| letter.dropped).map(|(id, _)| *id).collect();
+        if !dropped.is_empty() {
+            calls.push(Call {
+                sql: include_str!("../../queries/drop_letters.sql"),
+                params: vec![Box::new(dropped), Box::new(shard)],
+            });
+        }
+        let mut kept: Vec<(usize, &DeadLetter)> = self.letters.values().filter_map(|letter| letter.kept).collect();
+        kept.sort_unstable_by_key(|(place, _)| *place);
+        let kept: Vec<&DeadLetter> = kept.into_iter().map(|(_, letter)| letter).collect();
+        if !kept.is_empty() {
+            calls.push(keep_letters(&kept, shard)?);
+        }
+        for (begins, sql) in
+            [(true, include_str!("../../queries/begin_duties.sql")), (false, include_str!("../../queries/end_duties.sql"))]
+        {
+            calls.extend(self.duty_call(begins, sql));
+        }
+        if !self.audit.is_empty() {
+            calls.push(Call { sql: KEEP_AUDIT, params: audit_columns(&self.audit) });
+        }
+        if !self.outbox.is_empty() {
+            let column = |at: usize| -> Param<'a> { Box::new(self.outbox.iter().map(|row| row[at]).collect::<Vec<_>>()) };
+            let params = vec![column(0), column(1), column(2)];
+            calls.push(Call { sql: include_str!("../../queries/keep_outbox.sql"), params });
+        }
+        Ok(calls)
+    }
+
+    fn duty_call(&self, begins: bool, sql: &'static str) -> Option<Call<'a>> {
+        let duties: Vec<_> = self.duties.iter().filter(|(_, (_, now))| *now == begins).collect();
+        let mut params: Vec<Param<'a>> = vec![
+            Box::new(duties.iter().map(|((duty, _), _)| duty.as_str()).collect::<Vec<_>>()),
+            Box::new(duties.iter().map(|((_, seq), _)| seq.0).collect::<Vec<_>>()),
+        ];
+        if begins {
+            params.push(Box::new(duties.iter().map(|(_, (id, _))| *id).collect::<Vec<_>>()));
+        }
+        (!duties.is_empty()).then_some(Call { sql, params })
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        let letters = self.letters.values().map(|letter| usize::from(letter.dropped) + usize::from(letter.kept.is_some()));
+        (letters.sum::<usize>() + self.duties.len() + self.audit.len() + self.outbox.len()) as u64
+    }
+}
+
+pub(crate) const KEEP_AUDIT: &str = include_str!("../../queries/keep_audit.sql");
+
+pub(crate) fn audit_columns<'a>(entries: &[&'a AuditEntry]) -> Vec<Param<'a>> {
+    let column = |of: fn(&'a AuditEntry) -> &'a str| -> Param<'a> {
+        Box::new(entries.iter().map(|entry| of(entry)).collect::<Vec<_>>())
+    };
+    vec![
+        Box::new(entries.iter().map(|entry| entry.at.as_millis()).collect::<Vec<_>>()),
+        column(|entry| entry.tenant.as_str()),
+        column(|entry| entry.actor.as_str()),
+        column(|entry| entry.action.as_str()),
+        column(|entry| &entry.subject),
+        column(|entry| entry.detail.as_str()),
+    ]
+}
+
+fn keep_letters<'a>(letters: &[&'a DeadLetter], shard: i64) -> Result<Call<'a>, Fault> {
+    let column = |of: fn(&'a DeadLetter) -> &'a str| -> Param<'a> {
+        Box::new(letters.iter().map(|letter| of(letter)).collect::<Vec<_>>())
+    };
+    let texts = letters.iter().map(serde_json::to_string).collect::<Result<Vec<String>, _>>()?;
+    let params: Vec<Param<'a>> = vec![
+        Box::new(shard),
+        column(|letter| letter.job_id.as_str()),
+        column(|letter| letter.tenant.as_str()),
+        column(|letter| letter.topic.as_str()),
+        Box::new(letters.iter().map(|letter| letter.priority as i64).collect::<Vec<_>>()),
+        column(|letter| letter.reason.as_str()),
+        Box::new(texts),
+    ];
+    Ok(Call { sql: include_str!("../../queries/keep_letters.sql"), params })
+}

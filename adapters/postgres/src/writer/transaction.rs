@@ -1,0 +1,336 @@
+//! One transaction over a group of calls.
+//!
+//! Statements are sent together as far as none needs another's answer: a group of plain changes costs one round trip, from
+//! BEGIN to COMMIT. Each change proves itself in its statement, so a refused one leaves no trace and its neighbours need
+//! no savepoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockgate_core::ids::JobSeq;
+use lockgate_ports::ChangeError;
+use tokio_postgres::Row;
+
+use super::plan::{Item, Plan};
+use super::sides::Sides;
+use super::taken::{InTheWay, owners};
+use super::{births, moves};
+use crate::conn::{Call, Conn, Param};
+use crate::error::Fault;
+use crate::options::Options;
+use crate::row::get;
+use crate::sheet::is_uuid_v7;
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Moved(JobSeq),
+    Refused(ChangeError),
+    /// Whose it is has yet to be read.
+    Taken(InTheWay),
+}
+
+const CONFLICT: Answer = Answer::Refused(ChangeError::Conflict);
+
+/// Where a transaction stopped.
+pub(super) enum Stop {
+    /// Nothing of it is there.
+    Before(Fault),
+    /// COMMIT was on its way.
+    Commit(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Before(fault)
+    }
+}
+
+pub(super) struct Transaction<'t, 'a> {
+    pub(super) conn: &'t mut Conn,
+    pub(super) options: &'t Options,
+    pub(super) shard: i64,
+    pub(super) plan: &'t Plan<'a>,
+    /// Set when COMMIT is sent, for whoever gives up waiting.
+    pub(super) commit_sent: &'t mut bool,
+    answers: Vec<Option<Answer>>,
+    /// Calls and jobs with a refused change: what comes later may build on it.
+    refused: BTreeSet<(usize, &'a str)>,
+    /// Calls and jobs born in them.
+    born: BTreeSet<(usize, &'a str)>,
+    /// Keys known to be taken, by which call that came out, and by whom: callers who want one key need not all ask.
+    keys: BTreeMap<(&'a str, &'a str), (usize, Option<ChangeError>)>,
+    begun: bool,
+    rows: u64,
+}
+
+/// Names taken for births that were then refused.
+#[derive(Default)]
+struct Undo<'a> {
+    ids: Vec<&'a str>,
+    keys: Vec<(&'a str, &'a str)>,
+}
+
+/// A statement, and how many rows it writes for each one it answers with.
+type Step<'a> = (Call<'a>, u64);
+
+impl<'t, 'a> Transaction<'t, 'a> {
+    pub(super) fn new(
+        conn: &'t mut Conn,
+        options: &'t Options,
+        shard: i64,
+        plan: &'t Plan<'a>,
+        commit_sent: &'t mut bool,
+    ) -> Self {
+        let answers = vec![None; plan.items.len()];
+        let (refused, born) = (BTreeSet::new(), BTreeSet::new());
+        Self {
+            conn,
+            options,
+            shard,
+            plan,
+            commit_sent,
+            answers,
+            refused,
+            born,
+            keys: BTreeMap::new(),
+            begun: false,
+            rows: 0,
+        }
+    }
+
+    /// Answers in the order of the items, and rows written.
+    pub(super) async fn run(mut self) -> Result<(Vec<Answer>, u64), Stop> {
+        let plain = !self.plan.items.iter().any(|item| item.sheet.has_more());
+        let last = self.plan.waves.len().saturating_sub(1);
+        for (no, wave) in self.plan.waves.iter().enumerate() {
+            self.write(wave, plain && no == last).await?;
+        }
+        if !*self.commit_sent {
+            self.finish().await?;
+        }
+        let answers = self.answers.iter().map(|answer| answer.clone().unwrap_or(CONFLICT)).collect();
+        Ok((answers, self.rows))
+    }
+
+    async fn write(&mut self, wave: &[usize], closing: bool) -> Result<(), Stop> {
+        let standing = self.standing(wave);
+        let places: BTreeMap<&str, usize> =
+            standing.iter().map(|place| (self.plan.items[*place].sheet.id().as_str(), *place)).collect();
+        let items: Vec<&Item<'a>> = standing.iter().map(|place| &self.plan.items[*place]).collect();
+        let (births, mut moves): (Vec<&Item<'a>>, Vec<&Item<'a>>) = items.into_iter().partition(|i| i.sheet.is_birth());
+        // Rows are locked in one order by everybody.
+        moves.sort_unstable_by_key(|item| item.sheet.id());
+        let mut steps = Vec::new();
+        if births.iter().all(|item| item.sheet.is_plain_birth()) {
+            if !births.is_empty() {
+                steps.push((births::birth(self.params(), &births), 1));
+            }
+        } else {
+            steps.extend(self.admit(&births, &places).await?);
+        }
+        steps.extend(self.moving(&moves));
+        let (calls, weights): (Vec<Call<'a>>, Vec<u64>) = steps.into_iter().unzip();
+        let answered = self.send(calls, closing).await?;
+        for (rows, weight) in answered.iter().zip(weights) {
+            self.record(rows, weight, &places)?;
+        }
+        for place in &standing {
+            self.settle(*place);
+        }
+        if !closing {
+            self.find_owners(wave).await?;
+        }
+        Ok(())
+    }
+
+    /// Within one call the owner is read anew: the call may have moved it.
+    fn known_key(&self, item: &Item<'a>) -> Option<Answer> {
+        let (call, owner) = self.keys.get(&item.sheet.key()?)?;
+        let known = owner.clone().filter(|_| *call != item.call).map(Answer::Refused);
+        Some(known.unwrap_or(Answer::Taken(InTheWay::Key)))
+    }
+
+    /// Before a later wave can move them.
+    async fn find_owners(&mut self, wave: &[usize]) -> Result<(), Stop> {
+        let taken = |place: &usize| match self.answers[*place] {
+            Some(Answer::Taken(way)) => Some((*place, (self.plan.items[*place].sheet, way))),
+            _ => None,
+        };
+        let (places, refused): (Vec<usize>, Vec<_>) = wave.iter().filter_map(taken).unzip();
+        if !refused.is_empty() {
+            let found = owners(self.conn, &refused).await?;
+            for (place, error) in places.into_iter().zip(found) {
+                let item = &self.plan.items[place];
+                if let (Some(key), Some(Answer::Taken(InTheWay::Key))) = (item.sheet.key(), &self.answers[place]) {
+                    self.keys.insert(key, (item.call, Some(error.clone())));
+                }
+                self.answers[place] = Some(Answer::Refused(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Items that may still be accepted.
+    fn standing(&mut self, wave: &[usize]) -> Vec<usize> {
+        let mut standing = Vec::with_capacity(wave.len());
+        for place in wave {
+            let item = &self.plan.items[*place];
+            let name = (item.call, item.sheet.id().as_str());
+            let unnumbered = !item.sheet.is_birth() && item.sheet.job().seq == JobSeq::default();
+            let builds_on_refused = !item.sheet.is_birth() && self.refused.contains(&name);
+            if let Some(answer) = self.known_key(item) {
+                self.answers[*place] = Some(answer);
+                self.refused.insert(name);
+            } else if builds_on_refused || (unnumbered && !self.born.contains(&name)) {
+                self.answers[*place] = Some(CONFLICT);
+                self.refused.insert(name);
+            } else {
+                standing.push(*place);
+            }
+        }
+        standing
+    }
+
+    /// Births whose id or key may be taken: both are taken first, or given back.
+    async fn admit(&mut self, births: &[&Item<'a>], places: &BTreeMap<&str, usize>) -> Result<Vec<Step<'a>>, Stop> {
+        let keyed: Vec<(&Item<'a>, &'a str)> =
+            births.iter().filter_map(|item| item.sheet.key().map(|(_, key)| (*item, key))).collect();
+        let twins: Vec<&str> = births.iter().map(|item| item.sheet.id().as_str()).filter(|id| is_uuid_v7(id)).collect();
+        let mut calls = Vec::new();
+        if !twins.is_empty() {
+            calls.push(births::lock_twins(twins));
+        }
+        calls.push(births::take_keys(self.params(), &keyed));
+        calls.push(births::register(self.params(), births));
+        let mut answered = self.send(calls, false).await?;
+        let seqs: BTreeMap<String, i64> = named_rows(&answered.pop().unwrap_or_default())?;
+        let keys = answered.pop().unwrap_or_default();
+        let keys: BTreeSet<&str> = keys.iter().map(|row| get(row, 0)).collect::<Result<_, Fault>>()?;
+        let (mut live, mut ended, mut undo) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), Undo::default());
+        for item in births {
+            let id = item.sheet.id().as_str();
+            let has_key = item.sheet.key().is_none() || keys.contains(id);
+            match (has_key, seqs.get(id)) {
+                (true, Some(seq)) => {
+                    let side = if item.sheet.job().state().is_terminal() { &mut ended } else { &mut live };
+                    side.0.push(*item);
+                    side.1.push(*seq);
+                }
+                (has_key, seq) => {
+                    undo.ids.extend(seq.map(|_| id));
+                    undo.keys.extend(item.sheet.key().filter(|_| has_key));
+                    if let Some(place) = places.get(id) {
+                        self.answers[*place] = Some(Answer::Taken(if has_key { InTheWay::Id } else { InTheWay::Key }));
+                    }
+                }
+            }
+        }
+        self.rows += (live.0.len() + ended.0.len() + keys.len()) as u64;
+        let forgotten = births::forget(&undo.ids, &undo.keys).into_iter();
+        let mut steps: Vec<Step<'a>> = forgotten.map(|call| (call, 0)).collect();
+        if !live.0.is_empty() {
+            steps.push((births::enter_hot(self.params(), &live.0, live.1), 1));
+        }
+        if !ended.0.is_empty() {
+            steps.push((births::enter_done(self.params(), &ended.0, ended.1), 1));
+        }
+        Ok(steps)
+    }
+
+    fn moving(&self, moves: &[&Item<'a>]) -> Vec<Step<'a>> {
+        let pick =
+            |wanted: &dyn Fn(&Item<'a>) -> bool| moves.iter().copied().filter(|item| wanted(item)).collect::<Vec<_>>();
+        let ends = |item: &Item<'a>| item.sheet.job().state().is_terminal();
+        let old = |item: &Item<'a>| item.sheet.may_have_ended();
+        let mut steps: Vec<Step<'a>> = Vec::new();
+        let on = pick(&|item| !ends(item));
+        if !on.is_empty() {
+            steps.push((moves::move_on(self.params(), &on), 1));
+        }
+        let ending = pick(&ends);
+        if !ending.is_empty() {
+            steps.push((moves::end(self.params(), &ending), 2));
+        }
+        let again = pick(&|item| ends(item) && old(item));
+        if !again.is_empty() {
+            steps.push((moves::end_again(self.params(), &again), 1));
+        }
+        let back = pick(&|item| !ends(item) && old(item));
+        if !back.is_empty() {
+            steps.push((moves::revive(self.params(), &back), 2));
+        }
+        steps
+    }
+
+    fn record(&mut self, rows: &[Row], weight: u64, places: &BTreeMap<&str, usize>) -> Result<(), Fault> {
+        for row in rows {
+            if let Some(place) = places.get(get::<&str>(row, 0)?) {
+                self.answers[*place] = Some(Answer::Moved(JobSeq(get(row, 1)?)));
+            }
+        }
+        self.rows += weight * rows.len() as u64;
+        Ok(())
+    }
+
+    /// What no statement moved was refused.
+    fn settle(&mut self, place: usize) {
+        let item = &self.plan.items[place];
+        let name = (item.call, item.sheet.id().as_str());
+        let usual = if item.sheet.is_birth() { Answer::Taken(InTheWay::Id) } else { CONFLICT };
+        match self.answers[place].get_or_insert(usual) {
+            Answer::Moved(_) if item.sheet.is_birth() => {
+                self.born.insert(name);
+                self.keys.extend(item.sheet.key().map(|key| (key, (item.call, None))));
+            }
+            Answer::Moved(_) => {}
+            Answer::Refused(_) | Answer::Taken(_) => drop(self.refused.insert(name)),
+        }
+    }
+
+    /// What the accepted changes write besides, and COMMIT.
+    async fn finish(&mut self) -> Result<(), Stop> {
+        let mut sides = Sides::default();
+        for (item, answer) in self.plan.items.iter().zip(&self.answers) {
+            if let Some(Answer::Moved(seq)) = answer {
+                sides.add(item.sheet, *seq);
+            }
+        }
+        let calls = sides.calls(self.shard)?;
+        self.rows += sides.rows();
+        self.send(calls, true).await?;
+        Ok(())
+    }
+
+    fn params(&self) -> Vec<Param<'a>> {
+        self.plan.proofs.params(self.options.now(), self.shard)
+    }
+
+    /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
+    /// then the sessions that evidence names, which cannot be closed or attached again meanwhile.
+    async fn send(&mut self, mut calls: Vec<Call<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, Stop> {
+        if calls.is_empty() && self.begun && !closing {
+            return Ok(Vec::new());
+        }
+        let opening = !self.begun;
+        let sessions = if opening { self.plan.proofs.sessions() } else { Vec::new() };
+        let locks = usize::from(!sessions.is_empty());
+        if locks == 1 {
+            calls.insert(0, Call { sql: include_str!("../../queries/lock_sessions.sql"), params: vec![Box::new(sessions)] });
+        }
+        let begin = format!("{}; SELECT 1 FROM totals WHERE shard = {} FOR UPDATE", self.options.begin(), self.shard);
+        self.begun = true;
+        self.conn.prepare_all(&calls).await?;
+        *self.commit_sent = closing;
+        let answers = self.conn.together(opening.then_some(begin.as_str()), &calls, closing.then_some("COMMIT")).await?;
+        match answers.split() {
+            Ok((rows, Ok(()))) => Ok(rows.into_iter().skip(locks).collect()),
+            Ok((_, Err(fault))) => Err(Stop::Commit(fault)),
+            Err(fault) if closing && !fault.was_refused() => Err(Stop::Commit(fault)),
+            Err(fault) => Err(Stop::Before(fault)),
+        }
+    }
+}
+
+fn named_rows(rows: &[Row]) -> Result<BTreeMap<String, i64>, Fault> {
+    rows.iter().map(|row| Ok((get::<String>(row, 0)?, get(row, 1)?))).collect()
+}

@@ -1,0 +1,16 @@
+//! The Store's suite, on PostgreSQL as an installation runs it.
+
+mod stage;
+
+use std::sync::Arc;
+
+use lockgate_ports::conformance::store::StoreHarness;
+use stage::Stage;
+
+async fn harness() -> StoreHarness {
+    let stage = Stage::new().await;
+    StoreHarness::new(Arc::new(stage.connect().await), Arc::clone(&stage.clock), ())
+}
+
+lockgate_ports::store_conformance! { async harness }
+lockgate_ports::store_agrees_with_memory! { async harness, cases: 8 }

@@ -1,0 +1,140 @@
+//! Lost connections, restarts and refusals: what was acknowledged is there, and what is not known is said to be.
+
+mod proxy;
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::job::JobState;
+use lockgate_ports::{Jobs, Sessions, StoreError, Upkeep};
+use lockgate_postgres::{Options, PostgresStore};
+use lockgate_testbed::Postgres;
+use proxy::{Cut, Proxy};
+use stage::{Stage, profile, server};
+
+async fn through_proxy(stage: &Stage) -> (Proxy, PostgresStore) {
+    let proxy = Proxy::start(server().port()).await;
+    let options = Options { writers: 1, config: proxy.config(&stage.config), ..stage.options() };
+    let store = PostgresStore::connect(options).await.unwrap();
+    (proxy, store)
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_lost_is_unknown_and_there() {
+    let stage = Stage::new().await;
+    let (proxy, store) = through_proxy(&stage).await;
+    proxy.cut(Cut::AfterCommit);
+    let lost = store.commit(stage.births("job", 3)).await;
+    assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))), "{lost:?}");
+    assert!(proxy.has_cut());
+    let ids = ["job-00000", "job-00001", "job-00002"].map(Into::into);
+    assert!(store.load(&ids).await.unwrap().iter().all(Option::is_some));
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
+}
+
+#[tokio::test]
+async fn a_commit_that_never_arrived_is_unknown_and_not_there() {
+    let stage = Stage::new().await;
+    let (proxy, store) = through_proxy(&stage).await;
+    store.commit(stage.births("before", 1)).await.unwrap();
+    proxy.cut(Cut::BeforeCommit);
+    let lost = store.commit(stage.births("job", 3)).await;
+    assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))), "{lost:?}");
+    let ids = ["job-00000", "before-00000"].map(Into::into);
+    let found: Vec<bool> = store.load(&ids).await.unwrap().iter().map(Option::is_some).collect();
+    assert_eq!(found, [false, true]);
+    assert!(store.commit(stage.births("job", 3)).await.unwrap().iter().all(Result::is_ok), "it can be tried again");
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 4);
+}
+
+#[tokio::test]
+async fn a_refused_transaction_is_repeated_until_it_comes_through() {
+    let stage = Stage::new().await;
+    let (proxy, store) = through_proxy(&stage).await;
+    store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+    proxy.refuse_every(7);
+    for n in 0..30 {
+        assert!(store.commit(stage.births(&format!("call-{n}"), 2)).await.unwrap().iter().all(Result::is_ok));
+    }
+    assert!(proxy.refused() > 5, "{} were refused", proxy.refused());
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 60);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_everything_repeated_is_unavailable() {
+    let stage = Stage::new().await;
+    let (proxy, store) = through_proxy(&stage).await;
+    proxy.refuse_every(1);
+    let refused = store.commit(stage.births("job", 1)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert!(store.load(&["job-00000".into()]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
+    let stage = Stage::new().await;
+    let store = PostgresStore::connect(Options { writers: 1, ..stage.options() }).await.unwrap();
+    // Sent to no session: the schema refuses such a row, whoever decided it.
+    let mut broken = stage.births("broken", 1);
+    broken[0].transition.job.life.state = JobState::Dispatched;
+    let (bad, good) = tokio::join!(store.commit(broken), store.commit(stage.births("good", 3)));
+    assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
+    assert!(good.unwrap().iter().all(Result::is_ok));
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
+}
+
+#[tokio::test]
+async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
+    let server = Postgres::start().unwrap();
+    let stage = Stage::on(&server).await;
+    let store = PostgresStore::connect(Options { deadline: Duration::from_millis(300), ..stage.options() }).await.unwrap();
+    store.check().await.unwrap();
+    // The row is locked by somebody who never ends.
+    let blocker = stage::client(&stage.config).await;
+    blocker.batch_execute("BEGIN; LOCK TABLE jobs_hot, pulse").await.unwrap();
+    let late = store.commit(stage.births("job", 1)).await;
+    assert!(late.is_err_and(|error| error.certainly_not_applied()));
+    assert!(store.check().await.is_err());
+    blocker.batch_execute("ROLLBACK").await.unwrap();
+    assert!(store.commit(stage.births("job", 1)).await.unwrap()[0].is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_a_restart_in_the_middle_of_traffic() {
+    let mut server = Postgres::start().unwrap();
+    let stage = Arc::new(Stage::on(&server).await);
+    let store = Arc::new(stage.connect().await);
+    let (acknowledged, heard) = tokio::sync::watch::channel(0_usize);
+    let callers: Vec<_> = (0..8)
+        .map(|caller| {
+            let (stage, store, acknowledged) = (Arc::clone(&stage), Arc::clone(&store), acknowledged.clone());
+            tokio::spawn(async move {
+                let mut kept = Vec::new();
+                for n in 0..60 {
+                    let births = stage.births(&format!("job-{caller}-{n}"), 5);
+                    let ids: Vec<_> = births.iter().map(|birth| birth.transition.job.request.job_id.clone()).collect();
+                    // A client that tries again: the ids say whether it was there before.
+                    while store.commit(births.clone()).await.is_err() {
+                        tokio::task::yield_now().await;
+                    }
+                    kept.extend(ids);
+                    acknowledged.send_modify(|count| *count += 1);
+                }
+                kept
+            })
+        })
+        .collect();
+    let mut progress = heard.clone();
+    progress.wait_for(|count| *count > 60).await.unwrap();
+    server.restart().unwrap();
+    let mut kept = Vec::new();
+    for caller in callers {
+        kept.extend(caller.await.unwrap());
+    }
+    assert_eq!(kept.len(), 8 * 60 * 5);
+    for page in kept.chunks(500) {
+        assert!(store.load(page).await.unwrap().iter().all(Option::is_some));
+    }
+    assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), kept.len() as u64);
+}

@@ -1,0 +1,144 @@
+//! A server for all tests of a program, a schema of its own for each, and jobs to put into it.
+
+#![allow(dead_code, reason = "each program uses its part")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
+use lockgate_core::limits::Limits;
+use lockgate_core::output::OutputStep;
+use lockgate_core::pools::RoutingId;
+use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
+use lockgate_core::retry::Jitter;
+use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::memory::ManualClock;
+use lockgate_ports::{Activation, Change, Clock, SnapshotKind};
+use lockgate_postgres::{Dialect, Options, PostgresStore, StoreTime, migrate};
+use lockgate_testbed::Postgres;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// Ends with the process.
+pub(crate) fn server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| Postgres::start().unwrap())
+}
+
+/// A client of its own, to look at what the Store left.
+pub(crate) async fn client(config: &Config) -> Client {
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A new, empty place in a server, not migrated.
+pub(crate) async fn place(server: &Postgres) -> Config {
+    static PLACES: AtomicU64 = AtomicU64::new(0);
+    let name = format!("place_{}", PLACES.fetch_add(1, Ordering::Relaxed));
+    let mut config: Config = server.url().parse().unwrap();
+    client(&config).await.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
+    config.options(format!("-c search_path={name}"));
+    config
+}
+
+pub(crate) struct Stage {
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<ManualClock>,
+    limits: Limits,
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        Self::on(server()).await
+    }
+
+    pub(crate) async fn on(server: &Postgres) -> Self {
+        let config = place(server).await;
+        migrate(&config, Dialect::Postgres).await.unwrap();
+        Self { config, clock: Arc::new(ManualClock::default()), limits: Limits::default() }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let store_time = StoreTime::Given(Arc::clone(&self.clock) as Arc<dyn Clock>);
+        Options { store_time, ..Options::new(self.config.clone()) }
+    }
+
+    pub(crate) async fn connect(&self) -> PostgresStore {
+        PostgresStore::connect(self.options()).await.unwrap()
+    }
+
+    pub(crate) fn births(&self, name: &str, count: usize) -> Vec<Change> {
+        let birth = |n: usize| {
+            let payload = Some(Json::trusted(format!("\"{}\"", "p".repeat(n * 97 % 500))));
+            let job_id = Some(format!("{name}-{n:05}"));
+            self.birth(NewJob { job_id, topic: "job.echo".to_owned(), payload, ..NewJob::default() }, "unnamed")
+        };
+        (0..count).map(birth).collect()
+    }
+
+    pub(crate) fn birth(&self, new: NewJob, id: &str) -> Change {
+        let request = JobRequest::check(new, &Caller::new("acme", "ann"), || id.into()).unwrap();
+        let hash = request.hash();
+        submit(Arc::new(request), hash, &self.env(BUILTIN_ALLOW)).into()
+    }
+
+    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> Change {
+        let to =
+            Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1, routing: RoutingId::default() };
+        job.next(Input::Dispatch(to), &self.env(BUILTIN_ALLOW)).unwrap().into()
+    }
+
+    pub(crate) fn end(&self, job: &Job) -> Change {
+        let report = Report {
+            token: job.life.attempt.token.clone(),
+            started_at: None,
+            outcome: Outcome::Succeeded { result: Json::trusted("1") },
+            output: OutputStep::Pass,
+        };
+        job.next(Input::Reported(report), &self.env(BUILTIN_ALLOW)).unwrap().into()
+    }
+
+    pub(crate) fn cancel(&self, job: &Job) -> Change {
+        let cancel = Input::Cancel { actor: "ann".into(), note: None };
+        job.next(cancel, &self.env(BUILTIN_ALLOW)).unwrap().into()
+    }
+
+    pub(crate) fn activation(&self, id: &str, expected: u64) -> Activation {
+        let audit = AuditEntry {
+            at: self.clock.now(),
+            tenant: "acme".into(),
+            actor: "ann".into(),
+            action: Action::PolicyActivated,
+            subject: id.into(),
+            detail: Json::null(),
+        };
+        let kind = SnapshotKind::Policy;
+        Activation { kind, id: id.into(), text: "rules: []".into(), actor: "ann".into(), expected, audit }
+    }
+
+    fn env(&self, policy: &str) -> Env<'_> {
+        let verdict = Verdict::plain(Decision::Allow, "r", "because", policy.into());
+        Env {
+            now: self.clock.now(),
+            token: "token".into(),
+            jitter: Jitter::from_bits(0),
+            limits: &self.limits,
+            timeouts: Arc::default(),
+            judgement: Judgement::Decided(Arc::new(verdict)),
+        }
+    }
+}
+
+pub(crate) fn profile() -> WorkerProfile {
+    WorkerProfile {
+        worker: "worker".into(),
+        pool: "default".into(),
+        topics: vec!["*".into()],
+        capabilities: [].into(),
+        labels: [].into(),
+        slots: 1,
+        in_process: false,
+    }
+}
