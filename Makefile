@@ -5,10 +5,10 @@ DENY_VERSION := 0.20
 NEXTEST_VERSION := 0.9
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker test verify bench soak sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-cluster sim servers nextest deny
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start the server with a built-in worker
 	$(CARGO) run -p lockgate -- serve
@@ -30,8 +30,21 @@ verify: test deny ## test, and the licences, bans and sources of dependencies, a
 bench: ## measure rates and latencies against a server of its own
 	$(CARGO) run --release -p lockgate -- bench
 
+dev: servers ## a cluster on this machine: PostgreSQL, Redis, NATS, gateways, schedulers, workers
+	$(CARGO) xtask dev
+
+bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
+	$(CARGO) build --release -p lockgate
+	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/release/lockgate bench --cluster
+
+matrix: servers ## the adapters on other servers: PostgreSQL 18, Valkey 9, NATS 2.9
+	env $$(tools/get-matrix) $(CARGO) nextest run -p lockgate-testbed -p lockgate-postgres -p lockgate-redis -p lockgate-nats
+
 soak: ## kill -9 the server 50 times under load; a minute or two
 	LOCKGATE_SOAK_KILLS=50 $(CARGO) test -p lockgate --test e2e -- kill_9 --nocapture
+
+soak-cluster: servers ## every fault of a cluster under 20,000 jobs, Redis paused for 30 s; minutes
+	LOCKGATE_SOAK_JOBS=20000 LOCKGATE_SOAK_PAUSE_SECONDS=30 $(CARGO) test -p lockgate --test e2e -- every_fault --nocapture
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes
 	$(CARGO) run --release -p lockgate-sim -- --seeds 10000

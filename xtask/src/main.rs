@@ -1,5 +1,6 @@
-//! Chores of this repository: `cargo xtask tidy [--stats]`.
+//! Chores of this repository.
 
+mod servers;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -7,10 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-const USAGE: &str = "usage: cargo xtask tidy [--stats]
+const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy     check what clippy cannot: crate edges, sizes, names, client crates, tests that sleep
-  --stats  also print how long files and functions are";
+  tidy [--stats]      check what clippy cannot: crate edges, sizes, names, client crates, tests that sleep;
+                      with --stats also print how long files and functions are
+  dev                 a cluster on this machine with PostgreSQL, Redis and NATS of its own, until Ctrl-C
+  servers COMMAND...  run a command with fresh servers, their addresses in DATABASE_URL, REDIS_URL and NATS_URL";
 
 fn main() -> ExitCode {
     match run() {
@@ -30,6 +33,8 @@ fn run() -> anyhow::Result<bool> {
     match args[..] {
         ["tidy"] => tidy::run(&root()?, tidy::Stats::Hide),
         ["tidy", "--stats"] => tidy::run(&root()?, tidy::Stats::Show),
+        ["dev"] => servers::dev(&root()?),
+        ["servers", ref command @ ..] => servers::around(command),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(true)

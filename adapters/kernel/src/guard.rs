@@ -1,34 +1,33 @@
-//! A call behind a circuit breaker and a deadline.
+//! A call behind circuit breakers and a deadline.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::breaker::{Breaker, BreakerSettings};
-use lockgate_ports::{BreakerView, Clock};
-use parking_lot::Mutex;
+use lockgate_core::breaker::BreakerSettings;
+use lockgate_ports::{BreakerView, Clock, Counters};
 use tonic::{Code, Response, Status};
+
+use crate::breakers::{Breakers, Name};
 
 pub(crate) struct Guard {
     name: &'static str,
-    clock: Arc<dyn Clock>,
-    inner: Mutex<Guarded>,
-}
-
-struct Guarded {
-    breaker: Breaker,
-    last_error: Option<Arc<str>>,
+    breakers: Breakers,
 }
 
 impl Guard {
-    pub(crate) fn new(name: &'static str, clock: Arc<dyn Clock>, settings: BreakerSettings) -> Self {
-        Self { name, clock, inner: Mutex::new(Guarded { breaker: Breaker::new(settings), last_error: None }) }
+    pub(crate) fn new(
+        name: Name,
+        clock: Arc<dyn Clock>,
+        settings: BreakerSettings,
+        counters: Option<Arc<dyn Counters>>,
+    ) -> Self {
+        Self { name: name.here, breakers: Breakers::new(name, clock, settings, counters) }
     }
 
     /// Whether a call would be let through now.
     pub(crate) fn lets_through(&self) -> bool {
-        let now = self.clock.now();
-        self.inner.lock().breaker.opens_until().is_none_or(|until| until <= now)
+        self.breakers.lets_through()
     }
 
     /// Makes the call, unless the breaker is open. None: no answer, for whatever reason.
@@ -37,47 +36,26 @@ impl Guard {
         within: Duration,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Option<T> {
-        let ticket = self.inner.lock().breaker.ask(self.clock.now()).ok()?;
-        let answer = match tokio::time::timeout(within, call).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
+        let admitted = self.breakers.ask().await?;
+        let (answer, result) = match tokio::time::timeout(within, call).await {
+            Ok(Ok(answer)) => (Some(answer.into_inner()), Ok(())),
             // The kernel is there and does not like this one question: no reason to stop asking it others.
             Ok(Err(status)) if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) => {
-                self.inner.lock().breaker.succeeded(ticket);
                 tracing::warn!(breaker = self.name, %status, "the safety kernel refused a question");
-                return None;
+                (None, Ok(()))
             }
-            Ok(Err(status)) => Err(format!("{:?}: {}", status.code(), status.message())),
-            Err(_) => Err(format!("no answer within {within:?}")),
+            Ok(Err(status)) => (None, Err(format!("{:?}: {}", status.code(), status.message()).into())),
+            Err(_) => (None, Err(format!("no answer within {within:?}").into())),
         };
-        let mut inner = self.inner.lock();
-        let before = inner.breaker.state(self.clock.now());
-        let answer = match answer {
-            Ok(answer) => {
-                inner.breaker.succeeded(ticket);
-                Some(answer)
-            }
-            Err(error) => {
-                inner.breaker.failed(ticket, self.clock.now());
-                inner.last_error = Some(error.into());
-                None
-            }
-        };
-        let after = inner.breaker.state(self.clock.now());
-        if before != after {
-            let error = inner.last_error.as_deref().unwrap_or_default();
-            tracing::warn!(breaker = self.name, from = before.as_str(), to = after.as_str(), error, "circuit breaker moved");
-        }
+        self.breakers.tell(admitted, result).await;
         answer
     }
 
+    pub(crate) async fn refresh(&self) {
+        self.breakers.refresh().await;
+    }
+
     pub(crate) fn view(&self) -> BreakerView {
-        let inner = self.inner.lock();
-        BreakerView {
-            name: self.name,
-            state: inner.breaker.state(self.clock.now()),
-            failures: inner.breaker.failures(),
-            open_until: inner.breaker.opens_until(),
-            last_error: inner.last_error.clone(),
-        }
+        self.breakers.view()
     }
 }

@@ -1,6 +1,7 @@
 //! The Kernel port over gRPC: a safety kernel in another process, behind circuit breakers.
 
 mod address;
+mod breakers;
 mod guard;
 mod remote;
 

@@ -10,7 +10,7 @@ use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy, Subject,
 use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
-use lockgate_ports::{BreakerView, Clock, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{BreakerView, Clock, Counters, Kernel, OutputContent, OutputMeta};
 use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
@@ -18,8 +18,11 @@ use parking_lot::RwLock;
 use tonic::transport::Channel;
 
 use crate::address::{Address, AddressError};
+use crate::breakers::Name;
 use crate::guard::Guard;
 
+const INPUT: Name = Name { here: "input", shared: "safety" };
+const OUTPUT: Name = Name { here: "output", shared: "safety:output" };
 /// No verdict carries this name, so nothing is dispatched until the kernel has said what is in force.
 const UNKNOWN: &str = "remote:unknown";
 /// Requests and payload bytes of one call.
@@ -67,14 +70,20 @@ struct InForce {
 }
 
 impl RemoteKernel {
-    /// Connects when it is first asked; a kernel that is away is a matter for the breaker, not for the start.
-    pub fn new(address: &Address, clock: Arc<dyn Clock>, options: Options) -> Result<Self, AddressError> {
+    /// Connects when it is first asked; a kernel that is away is a matter for the breaker, not for the start. With
+    /// `counters` the breakers are shared by all replicas.
+    pub fn new(
+        address: &Address,
+        clock: Arc<dyn Clock>,
+        counters: Option<Arc<dyn Counters>>,
+        options: Options,
+    ) -> Result<Self, AddressError> {
         let channel = address.endpoint()?.connect_lazy();
         Ok(Self {
             kernel: SafetyKernelClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX),
             results: OutputPolicyClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
-            input: Guard::new("input", clock.clone(), options.breaker),
-            output: Guard::new("output", clock.clone(), options.breaker),
+            input: Guard::new(INPUT, clock.clone(), options.breaker, counters.clone()),
+            output: Guard::new(OUTPUT, clock.clone(), options.breaker, counters),
             in_force: RwLock::new(InForce { snapshot: UNKNOWN.into(), input: InputPolicy::CLOSED }),
             clock,
             options,
@@ -143,6 +152,8 @@ impl Kernel for RemoteKernel {
     }
 
     async fn decided_elsewhere(&self) -> Option<Arc<str>> {
+        // Asked every now and then, unlike the check of results: so what people see of its breaker is never old.
+        self.output.refresh().await;
         let mut kernel = self.kernel.clone();
         let asked = kernel.list_snapshots(v1::ListSnapshotsRequest {});
         let answer = self.input.call(self.options.answer_within, asked).await;

@@ -52,11 +52,11 @@ impl BreakerState {
     }
 }
 
-/// Admission of one call.
+/// Admission of one call. Only who issued it can say what it is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    epoch: u64,
-    probe: u64,
+    pub epoch: u64,
+    pub probe: u64,
 }
 
 /// The call must not be made; asking again makes sense from this time on.

@@ -1,6 +1,7 @@
 //! Commit, then act. The only place where a decision becomes durable and its effects happen.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
@@ -233,6 +234,7 @@ impl Inner {
             if *judgement == Judgement::Unavailable {
                 tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
                 self.metrics.governance.let_through(request);
+                self.bypassed.fetch_add(1, Ordering::Relaxed);
                 let verdict = Verdict::bypass("the safety kernel did not answer", self.recalled.lock().clone());
                 *judgement = Judgement::Decided(Arc::new(verdict));
             }

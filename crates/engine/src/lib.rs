@@ -15,13 +15,14 @@ mod service;
 mod settings;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use lockgate_core::ids::EdgeId;
 use lockgate_core::job::Env;
 use lockgate_core::pools::Routing;
 use lockgate_core::timeouts::Defaults;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
-use lockgate_ports::{Bus, Clock, Condition, Entropy, Kernel, Lanes, Mint, Store};
+use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mint, Store};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -46,6 +47,8 @@ pub struct Ports {
     pub lanes: Arc<dyn Lanes>,
     pub bus: Arc<dyn Bus>,
     pub kernel: Arc<dyn Kernel>,
+    /// Those that all replicas share; none for a process that has no others.
+    pub counters: Option<Arc<dyn Counters>>,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
 }
@@ -70,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) lanes: Mutex<Condition>,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
+    /// Attempts let through unjudged that the shared total does not have yet.
+    pub(crate) bypassed: AtomicU64,
 }
 
 /// Reasons for a loop to run before its next tick.
@@ -95,6 +100,7 @@ impl Engine {
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
+            bypassed: AtomicU64::new(0),
             ports,
             settings,
             metrics,

@@ -84,6 +84,8 @@ enum Command {
     Load(commands::load::Load),
     Serve(commands::serve::Serve),
     Worker(commands::worker::Worker),
+    Migrate(commands::migrate::Migrate),
+    Doctor(commands::doctor::Doctor),
     Bench(commands::bench::Bench),
     Completions(commands::completions::Completions),
 }
@@ -101,6 +103,8 @@ impl Cli {
         match self.command {
             Command::Completions(command) => command.run(),
             Command::Serve(command) => command.run(out).await,
+            Command::Migrate(command) => command.run(out).await,
+            Command::Doctor(command) => command.run(out).await,
             Command::Bench(command) => command.run(out).await,
             Command::Worker(command) => command.run(&self.connection.server, out).await,
             Command::Submit(command) => command.run(&mut connect().await?).await,

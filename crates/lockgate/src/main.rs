@@ -11,6 +11,7 @@ mod follow;
 mod live;
 mod logging;
 mod output;
+mod servers;
 mod session;
 mod view;
 

@@ -73,6 +73,30 @@ pub struct BreakerView {
     pub open_until: Option<Timestamp>,
     /// What went wrong last.
     pub last_error: Option<Arc<str>>,
+    pub sharing: Sharing,
+}
+
+/// Whose calls a breaker counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Those of this process, and nobody meant it otherwise.
+    Alone,
+    /// Those of all replicas.
+    Shared,
+    /// Those of this process, until the shared counters answer again.
+    LocalFallback,
+}
+
+impl Sharing {
+    pub const ALL: [Self; 3] = [Self::Alone, Self::Shared, Self::LocalFallback];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Shared => "shared",
+            Self::LocalFallback => "local_fallback",
+        }
+    }
 }
 
 /// A result that is about to be stored.

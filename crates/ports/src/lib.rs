@@ -7,6 +7,7 @@ pub mod bus;
 pub mod checkup;
 pub mod clock;
 pub mod conformance;
+pub mod counters;
 pub mod entropy;
 pub mod kernel;
 pub mod lanes;
@@ -16,8 +17,9 @@ pub mod store;
 
 pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::Clock;
+pub use counters::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
 pub use entropy::{Entropy, Mint};
-pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta};
+pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta, Sharing};
 pub use lanes::{
     Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
     Settlement, TenantShare,

@@ -101,6 +101,7 @@ impl Process {
             }),
             clock,
             entropy,
+            counters: None,
         };
         let settings = Settings { exclusive_store: shared.is_none(), ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));

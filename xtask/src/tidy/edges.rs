@@ -18,7 +18,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine"]),
     ("lockgate-testbed", &[]),
     ("lockgate", &["*"]),
-    ("xtask", &[]),
+    ("xtask", &["lockgate-testbed"]),
 ];
 const ADAPTERS_MAY_USE: [&str; 2] = ["lockgate-core", "lockgate-ports"];
 /// These speak the public contract, so they may use it too.

@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputLook, OutputSubject, Policy, Subject};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputLook, OutputSubject, Policy, Subject, Velocity};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
-use lockgate_ports::{Clock, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::memory::{OnlyLooking, Windows};
+use lockgate_ports::{Clock, Counters, Kernel, OutputContent, OutputMeta, Visit};
 use parking_lot::RwLock;
 
-use super::windows::{OnlyLooking, Windows};
+use super::shared::SharedWindows;
 
 pub struct LocalKernel {
     in_force: RwLock<InForce>,
     windows: Windows,
+    /// Windows over all replicas, if there are others.
+    counters: Option<Arc<dyn Counters>>,
     clock: Arc<dyn Clock>,
     key: FindingKey,
     /// Overrules the policy's own `enabled`.
@@ -36,7 +39,17 @@ impl LocalKernel {
     pub fn new(clock: Arc<dyn Clock>, key: FindingKey, outputs: Option<bool>) -> Self {
         let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
         let in_force = RwLock::new(InForce::Builtin(Arc::new(allow)));
-        Self { in_force, windows: Windows::default(), clock, key, outputs }
+        Self { in_force, windows: Windows::default(), counters: None, clock, key, outputs }
+    }
+
+    /// Counts velocity together with the other replicas, as long as the counters answer.
+    pub fn sharing(self, counters: Option<Arc<dyn Counters>>) -> Self {
+        Self { counters, ..self }
+    }
+
+    fn shared(&self, visit: Visit) -> Option<SharedWindows<'_>> {
+        let counters = self.counters.as_deref()?;
+        Some(SharedWindows { counters, own: &self.windows, now: self.clock.now(), visit })
     }
 
     fn in_force(&self) -> InForce {
@@ -68,24 +81,34 @@ impl Kernel for LocalKernel {
             InForce::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
             InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
             InForce::Policy(policy) => {
-                let judge = |request: &Arc<JobRequest>| {
-                    let evaluate = || policy.evaluate(&Subject::new(request, now), &self.windows);
+                let judge = |place: usize, windows: &dyn Velocity| {
+                    let evaluate = || policy.evaluate(&Subject::new(&requests[place], now), windows);
                     Judgement::Decided(Arc::new(unless_panic(evaluate).unwrap_or_else(|| failed(policy.snapshot()))))
                 };
-                requests.iter().map(judge).collect()
+                match self.shared(Visit::Enter) {
+                    Some(shared) => shared.evaluate(requests.len(), judge).await,
+                    None => (0..requests.len()).map(|place| judge(place, &self.windows)).collect(),
+                }
             }
         }
     }
 
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
-        let subject = Subject::new(request, self.clock.now());
+        let now = self.clock.now();
         match self.in_force() {
             InForce::Builtin(verdict) => Some(Explanation { verdict: (*verdict).clone(), looks: Vec::new() }),
-            InForce::Policy(policy) => Some(policy.explain(&subject, &OnlyLooking(&self.windows))),
+            InForce::Policy(policy) => {
+                let explain = |_, windows: &dyn Velocity| policy.explain(&Subject::new(request, now), windows);
+                match self.shared(Visit::Look) {
+                    Some(shared) => shared.evaluate(1, explain).await.pop(),
+                    None => Some(explain(0, &OnlyLooking(&self.windows))),
+                }
+            }
             InForce::Unreadable(_) => None,
         }
     }
 
+    /// By the windows of this process: those of all replicas would have to be waited for.
     fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
         policy.evaluate(&Subject::new(request, self.clock.now()), &OnlyLooking(&self.windows))
     }

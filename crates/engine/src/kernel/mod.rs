@@ -1,6 +1,6 @@
 //! The safety kernel in this process: the policy in force, asked without a round trip.
 
 mod local;
-mod windows;
+mod shared;
 
 pub use local::LocalKernel;

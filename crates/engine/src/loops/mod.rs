@@ -1,5 +1,6 @@
 //! What happens by itself. One file a loop; each has a `*_once` that does one bounded round.
 
+mod bypassed;
 mod deadlines;
 mod dispatch;
 mod due;
@@ -49,6 +50,9 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     if !exclusive_store {
         running.spawn(lanes::run(inner.clone(), stop.clone()));
         running.spawn(neighbours::run(inner.clone(), stop.clone()));
+    }
+    if let Some(counters) = inner.ports.counters.clone() {
+        running.spawn(bypassed::run(inner.clone(), counters, stop.clone()));
     }
     if roles.gateway {
         running.spawn(dispatch::run(inner.clone(), stop.clone()));

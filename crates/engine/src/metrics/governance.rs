@@ -6,7 +6,7 @@ use lockgate_core::breaker::BreakerState;
 use lockgate_core::output::OutputDecision;
 use lockgate_core::request::JobRequest;
 use lockgate_core::verdict::{Decision, Judgement};
-use lockgate_ports::BreakerView;
+use lockgate_ports::{BreakerView, Sharing};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -26,6 +26,8 @@ struct ByDecision {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByBreaker {
     breaker: &'static str,
+    /// Whose calls it counts.
+    sharing: &'static str,
 }
 
 #[derive(Clone)]
@@ -54,7 +56,11 @@ impl GovernanceMetrics {
         let bypass_refused = Counter::default();
         registry.register("bypass_refused", "Attempts let through that a later verdict refused", bypass_refused.clone());
         let breakers = Family::<ByBreaker, Gauge>::default();
-        registry.register("breaker_state", "Circuit breaker: 0 closed, 1 half-open, 2 open", breakers.clone());
+        registry.register(
+            "breaker_state",
+            "Circuit breaker: 0 closed, 1 half-open, 2 open; by whose calls it counts",
+            breakers.clone(),
+        );
         let verdict = |decision: Decision| verdicts.get_or_create_owned(&ByDecision { decision: decision.as_str() });
         let output = |decision: OutputDecision| outputs.get_or_create_owned(&ByDecision { decision: decision.as_str() });
         Self {
@@ -100,7 +106,36 @@ impl GovernanceMetrics {
                 BreakerState::HalfOpen => 1,
                 BreakerState::Open => 2,
             };
-            self.breakers.get_or_create(&ByBreaker { breaker: view.name }).set(level);
+            let series = |sharing: Sharing| ByBreaker { breaker: view.name, sharing: sharing.as_str() };
+            // A breaker has one series at a time: an old one would tell its last state for ever.
+            for other in Sharing::ALL.into_iter().filter(|sharing| *sharing != view.sharing) {
+                self.breakers.remove(&series(other));
+            }
+            self.breakers.get_or_create(&series(view.sharing)).set(level);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn a_breaker_shows_its_state_and_whose_calls_it_counts_once() {
+        let mut registry = Registry::default();
+        let metrics = GovernanceMetrics::new(&mut registry);
+        let view =
+            |state, sharing| BreakerView { name: "input", state, failures: 3, open_until: None, last_error: None, sharing };
+        let shown = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("encoded");
+            text.lines().filter(|line| line.starts_with("breaker_state{")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        metrics.breakers(&[view(BreakerState::Closed, Sharing::Shared)]);
+        assert_eq!(shown(), [r#"breaker_state{breaker="input",sharing="shared"} 0"#]);
+        metrics.breakers(&[view(BreakerState::Open, Sharing::LocalFallback)]);
+        assert_eq!(shown(), [r#"breaker_state{breaker="input",sharing="local_fallback"} 2"#]);
     }
 }

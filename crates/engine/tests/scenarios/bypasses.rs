@@ -129,6 +129,21 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
     assert!(stage.number("lockgate_bypass_refused_total") >= 1.0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_let_through_is_in_the_total_of_all_replicas_too() {
+    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    stage.submit(job("t")).await;
+    let counters = stage.counters.clone();
+    let total = || counters.total("scheduler:input_fail_open_total");
+    assert_eq!(total(), 0, "nobody waits for it");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(total(), 1);
+    stage.submit(job("t")).await;
+    stage.stop().await;
+    assert_eq!(total(), 2, "the last ones are not forgotten");
+}
+
 const OPEN_BY_POLICY: &str = "
 version: 1
 default: {decision: allow, reason: fine}

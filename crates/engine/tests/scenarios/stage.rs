@@ -15,7 +15,7 @@ use lockgate_engine::{
     Acknowledged, Activated, ApiError, Assignment, Attachment, Beat, ConfigText, Engine, FromWorker, Hello, InventoryItem,
     LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
-use lockgate_ports::memory::{MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -54,6 +54,7 @@ pub(crate) struct Stage {
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,
+    pub(crate) counters: Arc<MemoryCounters>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
     stop: watch::Sender<bool>,
@@ -102,6 +103,7 @@ impl Stage {
         let Ground { store, lanes, bus, clock, entropy } = ground;
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
+        let counters = Arc::new(MemoryCounters::new(clock.clone()));
         let ports = Ports {
             store: Arc::new(store.clone()),
             lanes: lanes.clone(),
@@ -110,6 +112,7 @@ impl Stage {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 off: kernel_off.clone(),
             }),
+            counters: Some(counters.clone()),
             clock: clock.clone(),
             entropy: entropy.clone(),
         };
@@ -117,7 +120,7 @@ impl Stage {
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, lanes, bus, registry, kernel_off, clock, entropy, stop, running }
+        Self { engine, store, lanes, bus, registry, kernel_off, counters, clock, entropy, stop, running }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.

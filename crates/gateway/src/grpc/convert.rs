@@ -87,6 +87,7 @@ pub(super) fn breaker(view: &BreakerView) -> v1::Breaker {
         failures: view.failures,
         open_until_ms: view.open_until.map(Timestamp::as_millis),
         last_error: view.last_error.as_deref().unwrap_or_default().to_owned(),
+        sharing: view.sharing.as_str().to_owned(),
     }
 }
 

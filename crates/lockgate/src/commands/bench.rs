@@ -9,6 +9,7 @@ mod online;
 mod procfs;
 mod report;
 mod server;
+mod shared;
 mod throughput;
 mod traffic;
 
@@ -17,7 +18,9 @@ use tempfile::TempDir;
 
 use crate::error::{CliError, Exit};
 use crate::output::Output;
+use crate::servers::ServerArgs;
 use report::Report;
+use server::Bed;
 
 /// Measure this build on this machine with a server of its own in a temporary folder
 #[derive(Args, Debug)]
@@ -29,6 +32,17 @@ pub(crate) struct Bench {
     /// Times the throughput runs are repeated; the median is shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20), value_name = "COUNT")]
     runs: u32,
+
+    /// Measure a server on the PostgreSQL, Redis and NATS that the environment names, besides the one on a folder of its own
+    #[arg(long)]
+    cluster: bool,
+
+    /// Only the cluster
+    #[arg(long, requires = "cluster")]
+    no_embedded: bool,
+
+    #[command(flatten)]
+    servers: ServerArgs,
 }
 
 /// How much is done in one bench.
@@ -78,15 +92,36 @@ impl Bench {
             if cfg!(debug_assertions) { "development" } else { "release" },
             std::thread::available_parallelism().map_or(1, usize::from)
         ));
-        let folder = TempDir::with_prefix("lockgate-bench-")?;
-        limits::measure(folder.path(), &mut report).await?;
-        decisions::measure(&mut report)?;
-        throughput::measure(scale, &mut report).await?;
-        governed::measure(scale, &mut report).await?;
-        latency::measure(scale, &mut report).await?;
-        online::measure(&mut report).await?;
-        backlog::measure(scale, &mut report).await?;
+        let cluster = self.cluster_bed()?;
+        if !self.no_embedded {
+            embedded(scale, &mut report).await?;
+        }
+        if let Some(bed) = cluster {
+            throughput::measure(&bed, scale, &mut report).await?;
+            shared::measure(&bed, scale, &mut report).await?;
+            latency::measure(&bed, scale, &mut report).await?;
+        }
         report.finish()?;
         Ok(Exit::Success)
     }
+
+    fn cluster_bed(&self) -> Result<Option<Bed>, CliError> {
+        let servers = self.servers.shared()?.filter(|_| self.cluster);
+        if self.cluster && servers.is_none() {
+            let text = "--cluster needs DATABASE_URL, REDIS_URL and NATS_URL; `make bench-cluster` starts fresh servers";
+            return Err(CliError::Usage(text.to_owned()));
+        }
+        Ok(servers.as_ref().map(Bed::cluster))
+    }
+}
+
+async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+    let (folder, bed) = (TempDir::with_prefix("lockgate-bench-")?, Bed::embedded());
+    limits::measure(folder.path(), report).await?;
+    decisions::measure(report)?;
+    throughput::measure(&bed, scale, report).await?;
+    governed::measure(scale, report).await?;
+    latency::measure(&bed, scale, report).await?;
+    online::measure(report).await?;
+    backlog::measure(scale, report).await
 }

@@ -40,13 +40,14 @@ fn table(breakers: &view::Breakers, out: Output) -> String {
             vec![
                 Field::text(&breaker.name),
                 Field::text(&breaker.state).toned(tone),
+                Field::text(&breaker.sharing),
                 Field::number(&breaker.failures),
                 out.relative_or_dash(breaker.open_until),
                 Field::clipped(breaker.last_error.as_deref().unwrap_or_default()),
             ]
         })
         .collect();
-    out.table(&["breaker", "state", "failures", "next probe", "last error"], &rows)
+    out.table(&["breaker", "state", "sharing", "failures", "next probe", "last error"], &rows)
 }
 
 #[cfg(test)]
@@ -57,18 +58,19 @@ mod tests {
     use crate::output::Format;
 
     #[test]
-    fn an_open_breaker_says_why_and_until_when() {
+    fn an_open_breaker_says_why_until_when_and_for_whom() {
         let open = v1::Breaker {
             name: "input".to_owned(),
             state: "open".to_owned(),
             failures: 3,
             open_until_ms: Some(30_000),
             last_error: "connection refused".to_owned(),
+            sharing: "local_fallback".to_owned(),
         };
         let breakers = view::Breakers::from(v1::ListBreakersResponse { breakers: vec![open] });
         let text = table(&breakers, Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH));
-        let expected = "BREAKER  STATE  FAILURES  NEXT PROBE  LAST ERROR
-input    open          3  in 30s      connection refused";
+        let expected = "BREAKER  STATE  SHARING         FAILURES  NEXT PROBE  LAST ERROR
+input    open   local_fallback         3  in 30s      connection refused";
         assert_eq!(text, expected);
     }
 }

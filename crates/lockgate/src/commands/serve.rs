@@ -3,6 +3,9 @@
 mod banner;
 mod files;
 mod governance;
+mod ground;
+mod numbers;
+mod roles;
 mod routing;
 mod wiring;
 
@@ -10,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -18,6 +21,8 @@ use crate::args;
 use crate::error::{CliError, Exit};
 use crate::logging::LogArgs;
 use crate::output::Output;
+use crate::servers::ServerArgs;
+use roles::{Cast, Role};
 use wiring::Server;
 
 /// Run the server: API, scheduler and a built-in worker, on one data folder
@@ -27,9 +32,9 @@ pub(crate) struct Serve {
     #[arg(long, env = "LOCKGATE_DATA", hide_env_values = true, default_value = "lockgate-data", value_name = "FOLDER")]
     data: PathBuf,
 
-    /// What this process does: everything, or only judge for schedulers elsewhere
-    #[arg(long, value_enum, default_value = "all")]
-    roles: Roles,
+    /// What this process does
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all", value_name = "ROLES")]
+    roles: Vec<Role>,
 
     /// Address of the API: gRPC and REST on one port
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
@@ -76,6 +81,9 @@ pub(crate) struct Serve {
     insecure_no_auth: bool,
 
     #[command(flatten)]
+    servers: ServerArgs,
+
+    #[command(flatten)]
     governance: governance::GovernanceArgs,
 
     #[command(flatten)]
@@ -85,28 +93,19 @@ pub(crate) struct Serve {
     log: LogArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Roles {
-    All,
-    Kernel,
-}
-
 impl Serve {
-    fn judges_only(&self) -> bool {
-        self.roles == Roles::Kernel
-    }
-
-    fn has_worker(&self) -> bool {
-        !self.no_worker && !self.judges_only()
+    fn cast(&self) -> Result<Cast, CliError> {
+        Cast::of(&self.roles, self.no_worker, self.servers.is_shared()?)
     }
 
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
-        self.check()?;
+        let cast = self.cast()?;
+        self.check(cast)?;
         self.log.start(out)?;
         // Before anybody can know that this process is up, and so tell it to stop.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut server = Server::start(&self).await?;
+        let mut server = Server::start(&self, cast).await?;
         banner::show(&self, &server, out)?;
         let mut fatal = server.fatal();
         tokio::select! {
@@ -133,8 +132,8 @@ impl Serve {
         Ok(Exit::Success)
     }
 
-    fn check(&self) -> Result<(), CliError> {
-        if self.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
+    fn check(&self, cast: Cast) -> Result<(), CliError> {
+        if cast.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
             let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
             return Err(CliError::Usage(text.to_owned()));
         }

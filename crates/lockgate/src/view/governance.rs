@@ -82,6 +82,7 @@ pub(crate) struct Breaker {
     pub(crate) open_until: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
+    pub(crate) sharing: String,
 }
 
 impl From<v1::Policy> for Config {
@@ -165,6 +166,7 @@ impl From<v1::ListBreakersResponse> for Breakers {
             failures: breaker.failures,
             open_until: breaker.open_until_ms.and_then(time),
             last_error: present(breaker.last_error),
+            sharing: breaker.sharing,
         };
         Self { breakers: response.breakers.into_iter().map(breaker).collect() }
     }

@@ -39,6 +39,7 @@ async fn server_with_room_for(pages: u32) -> Small {
         lanes: Arc::new(MemoryLanes::default()),
         bus: Arc::new(MemoryBus::default()),
         kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
+        counters: None,
         clock: clock.clone(),
         entropy: Arc::new(SeededEntropy::new(1)),
     };

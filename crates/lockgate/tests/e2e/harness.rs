@@ -90,6 +90,15 @@ impl Server {
         self.start_again().await;
     }
 
+    /// It hangs: connections stay, nothing is answered.
+    pub(crate) async fn pause(&self) {
+        signal(&self.child, "STOP").await;
+    }
+
+    pub(crate) async fn resume(&self) {
+        signal(&self.child, "CONT").await;
+    }
+
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.api.clone()).await.expect("connected").max_decoding_message_size(32 << 20)
     }

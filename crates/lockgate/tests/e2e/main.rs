@@ -1,5 +1,6 @@
 //! The binary as its users run it: real processes, real sockets, a real data folder.
 
+mod cluster;
 mod crash;
 mod disk;
 mod folder;

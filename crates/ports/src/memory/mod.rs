@@ -2,12 +2,14 @@
 
 mod bus;
 mod clock;
+mod counters;
 mod entropy;
 mod lanes;
 mod store;
 
 pub use bus::MemoryBus;
 pub use clock::ManualClock;
+pub use counters::{MemoryCounters, OnlyLooking, Windows};
 pub use entropy::SeededEntropy;
 pub use lanes::{Bounds, MemoryLanes};
 pub use store::MemoryStore;

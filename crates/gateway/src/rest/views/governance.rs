@@ -101,6 +101,9 @@ pub(in crate::rest) struct Breaker {
     open_until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
+    /// Whose calls it counts: alone (this process by design), shared (all replicas) or local_fallback (this process until
+    /// the shared counters answer again)
+    sharing: &'static str,
 }
 
 impl From<Known> for Config {
@@ -173,6 +176,7 @@ impl From<Vec<BreakerView>> for Breakers {
             failures: view.failures,
             open_until: view.open_until.map(time),
             last_error: view.last_error.as_ref().map(ToString::to_string),
+            sharing: view.sharing.as_str(),
         };
         Self { breakers: views.into_iter().map(breaker).collect() }
     }

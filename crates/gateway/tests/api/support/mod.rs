@@ -56,6 +56,7 @@ impl Server {
             lanes: Arc::new(MemoryLanes::default()),
             bus: Arc::new(MemoryBus::default()),
             kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
+            counters: None,
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(7)),
         };

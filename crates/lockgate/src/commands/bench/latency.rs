@@ -12,26 +12,25 @@ use tokio::time::Instant;
 
 use super::Scale;
 use super::report::{Report, percentile};
-use super::server::Server;
+use super::server::{Bed, Server};
 use super::traffic::Client;
 use crate::error::CliError;
 
 const TOPIC: &str = "bench.latency";
 
-pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), CliError> {
-    for (rate, prefix) in [(100, "embedded.start"), (1_000, "embedded.start_at_1000")] {
+pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
+    for (rate, prefix) in [(100, "start"), (1_000, "start_at_1000")] {
         report.note(&format!("latency: {rate} jobs/s for {} s", scale.latency_seconds));
-        let samples = at_rate(rate, scale.latency_seconds).await?;
+        let samples = at_rate(&Server::start_on(bed).await?, rate, scale.latency_seconds).await?;
         for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-            report.add(format!("{prefix}_{name}_ms"), percentile(&samples, share), "ms");
+            report.add(format!("{}.{prefix}_{name}_ms", bed.name), percentile(&samples, share), "ms");
         }
     }
     Ok(())
 }
 
 /// Latencies in milliseconds, sorted.
-async fn at_rate(rate: u64, seconds: u64) -> Result<Vec<f64>, CliError> {
-    let server = Server::start().await?;
+async fn at_rate(server: &Server, rate: u64, seconds: u64) -> Result<Vec<f64>, CliError> {
     let client = server.client().await?;
     let began = Instant::now();
     let samples: Arc<Mutex<Vec<f64>>> = Arc::default();
@@ -85,6 +84,6 @@ async fn submit(client: &Client, began: Instant) -> Result<String, CliError> {
         payload_json: format!("{sent_ms}").into_bytes().into(),
         ..v1::NewJob::default()
     };
-    let answer = client.stub().submit_job(v1::SubmitJobRequest { job: Some(job) }).await;
+    let answer = client.stub().submit_job(client.request(v1::SubmitJobRequest { job: Some(job) })).await;
     answer.map(|answer| answer.into_inner().job_id).map_err(|status| CliError::Server(status.to_string()))
 }

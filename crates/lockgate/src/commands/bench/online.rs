@@ -33,7 +33,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<(), CliError> {
 /// Milliseconds from the call that starts the worker to its handler's first line.
 async fn once(server: &Server, client: &Client) -> Result<f64, CliError> {
     let job = v1::NewJob { topic: TOPIC.to_owned(), ..v1::NewJob::default() };
-    let answer = client.stub().submit_job(v1::SubmitJobRequest { job: Some(job) }).await;
+    let answer = client.stub().submit_job(client.request(v1::SubmitJobRequest { job: Some(job) })).await;
     answer.map_err(|status| CliError::from_status(&status, &server.api))?;
     let (started, starting) = oneshot::channel();
     let started = Arc::new(Mutex::new(Some(started)));

@@ -12,6 +12,33 @@ use tokio::process::{Child, Command};
 use super::procfs::Usage;
 use super::traffic::Client;
 use crate::error::CliError;
+use crate::servers::Servers;
+
+/// What the servers of a bench stand on.
+pub(super) struct Bed {
+    /// First word of its figures.
+    pub(super) name: &'static str,
+    pub(super) args: Vec<String>,
+}
+
+impl Bed {
+    pub(super) fn embedded() -> Self {
+        Self { name: "embedded", args: Vec::new() }
+    }
+
+    /// Everything in the one process but what the servers do.
+    pub(super) fn cluster(servers: &Servers) -> Self {
+        let Servers { database, redis, nats, installation } = servers;
+        let named = [
+            ("--database-url", database.clone()),
+            ("--redis-url", redis.clone()),
+            ("--nats-url", nats.join(",")),
+            ("--installation", installation.clone()),
+        ];
+        let args = named.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+        Self { name: "cluster", args }
+    }
+}
 
 pub(super) struct Server {
     child: Child,
@@ -37,6 +64,10 @@ const START: Duration = Duration::from_secs(30);
 impl Server {
     pub(super) async fn start() -> Result<Self, CliError> {
         Self::start_with(&[]).await
+    }
+
+    pub(super) async fn start_on(bed: &Bed) -> Result<Self, CliError> {
+        Self::start_with(&bed.args.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
     pub(super) async fn start_with(args: &[&str]) -> Result<Self, CliError> {
@@ -92,7 +123,12 @@ fn this_binary() -> Result<Command, CliError> {
 }
 
 async fn launch(folder: &Path, args: &[&str]) -> Result<(Child, Started), CliError> {
-    let mut child = this_binary()?
+    let mut command = this_binary()?;
+    // Where it stands is said by its arguments alone.
+    for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL"] {
+        command.env_remove(variable);
+    }
+    let mut child = command
         .args(["--json", "serve", "--no-worker", "--log", "error", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
         .arg("--data")
         .arg(folder)

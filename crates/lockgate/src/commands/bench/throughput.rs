@@ -4,44 +4,46 @@ use tokio::time::Instant;
 
 use super::Scale;
 use super::report::{Report, median};
-use super::server::Server;
+use super::server::{Bed, Server};
 use crate::error::CliError;
 
 /// Enough places that the worker never waits for a commit.
 const SLOTS: u32 = 2_000;
 
-pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
     report.note(&format!("throughput: {} no-op jobs through gRPC and a worker process", scale.jobs));
     let (mut drains, mut concurrents, mut submits) = (Vec::new(), Vec::new(), Vec::new());
     let mut costs = Vec::new();
     for _ in 0..scale.runs {
-        let (submit, drain) = drain(scale.jobs).await?;
+        let (submit, drain) = drain(bed, scale.jobs).await?;
         submits.push(submit);
         drains.push(drain);
-        let run = concurrent_on(&Server::start().await?, scale.jobs).await?;
+        let run = concurrent_on(&Server::start_on(bed).await?, scale.jobs).await?;
         concurrents.push(run.rate);
         costs.push(run);
     }
-    report.add("embedded.drain_jobs_per_s", median(drains), "jobs/s");
-    report.add("embedded.concurrent_jobs_per_s", median(concurrents), "jobs/s");
-    report.add("embedded.submit_jobs_per_s", median(submits), "jobs/s");
+    let mut add = |what: &str, value: f64, unit| report.add(format!("{}.{what}", bed.name), value, unit);
+    add("drain_jobs_per_s", median(drains), "jobs/s");
+    add("concurrent_jobs_per_s", median(concurrents), "jobs/s");
+    add("submit_jobs_per_s", median(submits), "jobs/s");
     let middle = |pick: fn(&Run) -> f64| median(costs.iter().map(pick).collect());
-    report.add("embedded.server_cpu_us_per_job", middle(|run| run.cpu_us), "us");
-    report.add("embedded.bytes_written_per_job", middle(|run| run.bytes), "bytes");
-    report.add("embedded.commits_per_job", middle(|run| run.commits), "commits (one fsync each)");
-    report.add("embedded.rss_after_run", middle(|run| run.rss), "MB");
+    add("server_cpu_us_per_job", middle(|run| run.cpu_us), "us");
+    add("bytes_written_per_job", middle(|run| run.bytes), "bytes");
+    add("commits_per_job", middle(|run| run.commits), "commits (one fsync each)");
+    add("rss_after_run", middle(|run| run.rss), "MB");
     Ok(())
 }
 
 /// Jobs a second: submitting without a worker, then draining.
-async fn drain(jobs: usize) -> Result<(f64, f64), CliError> {
-    let server = Server::start().await?;
+async fn drain(bed: &Bed, jobs: usize) -> Result<(f64, f64), CliError> {
+    let server = Server::start_on(bed).await?;
     let client = server.client().await?;
+    let before = client.queues().await?.ended;
     let began = Instant::now();
     let ids = client.submit(jobs).await?;
     let submitted = rate(jobs, began, Instant::now());
     let _worker = server.worker(SLOTS)?;
-    let first = client.until(|queues| queues.held > 0 || queues.ended > 0).await?;
+    let first = client.until(|queues| queues.held > 0 || queues.ended > before).await?;
     let last = client.until(|queues| queues.live == 0).await?;
     client.check_exact(&ids).await?;
     Ok((submitted, rate(jobs, first, last)))

@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tonic::Request;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::error::CliError;
@@ -25,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(4);
 #[derive(Clone)]
 pub(super) struct Client {
     api: String,
+    /// Of its own, so that what others left in a shared database is not mistaken for its work.
+    tenant: AsciiMetadataValue,
     channels: Vec<SchedulerClient<Channel>>,
 }
 
@@ -41,7 +45,17 @@ impl Client {
             let channel = endpoint(api)?.connect().await.map_err(|error| CliError::Server(error.to_string()))?;
             channels.push(SchedulerClient::new(channel).max_decoding_message_size(32 << 20));
         }
-        Ok(Self { api: api.to_owned(), channels })
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| CliError::Server(error.to_string()))?;
+        let tenant = format!("bench-{:016x}", u64::from_be_bytes(random));
+        let tenant = tenant.parse().map_err(|_| CliError::Server("a tenant's name is plain text".to_owned()))?;
+        Ok(Self { api: api.to_owned(), tenant, channels })
+    }
+
+    pub(super) fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("x-lockgate-tenant", self.tenant.clone());
+        request
     }
 
     pub(super) fn stub(&self) -> SchedulerClient<Channel> {
@@ -58,8 +72,9 @@ impl Client {
                 let size = BATCH.min(count - sent);
                 let mut stub = self.channels[(sent / BATCH) % CONNECTIONS].clone();
                 let jobs = (sent..sent + size).map(noop).collect();
+                let request = self.request(v1::SubmitJobsRequest { jobs });
                 sent += size;
-                calls.spawn(async move { stub.submit_jobs(v1::SubmitJobsRequest { jobs }).await });
+                calls.spawn(async move { stub.submit_jobs(request).await });
                 continue;
             }
             let Some(answer) = calls.join_next().await else { break };
@@ -107,7 +122,7 @@ impl Client {
         }
         let mut request = v1::ListJobsRequest { limit: 1_000, ..v1::ListJobsRequest::default() };
         loop {
-            let page = self.stub().list_jobs(request.clone()).await;
+            let page = self.stub().list_jobs(self.request(request.clone())).await;
             let page = page.map_err(|status| CliError::from_status(&status, &self.api))?.into_inner();
             for job in &page.jobs {
                 let state = job.state();

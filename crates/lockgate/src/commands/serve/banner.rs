@@ -34,8 +34,8 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         return out.json_line(&started);
     }
     let worker = match slots {
-        0 if serve.judges_only() => "none: this process only judges".to_owned(),
-        0 if serve.has_worker() => {
+        0 if server.cast.judges_only() => "none: this process only judges".to_owned(),
+        0 if server.cast.worker => {
             format!("none: its pool {} is not configured; name another with --worker-pool", serve.worker_pool)
         }
         0 => "none: start one with `lockgate worker`".to_owned(),

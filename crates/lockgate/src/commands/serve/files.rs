@@ -135,6 +135,7 @@ mod tests {
             lanes: Arc::new(MemoryLanes::default()),
             bus: Arc::new(MemoryBus::default()),
             kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
+            counters: None,
             clock,
             entropy: Arc::new(SeededEntropy::new(7)),
         };

@@ -12,7 +12,7 @@ use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::LocalKernel;
 use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
-use lockgate_ports::{Clock, Kernel};
+use lockgate_ports::{Clock, Counters, Kernel};
 
 use crate::args;
 use crate::error::CliError;
@@ -81,10 +81,16 @@ impl GovernanceArgs {
         })
     }
 
-    /// Whoever judges: the kernel elsewhere if one is named, else this process.
-    pub(super) fn kernel(&self, clock: &Arc<dyn Clock>, key: FindingKey) -> Result<Arc<dyn Kernel>, CliError> {
+    /// Whoever judges: the kernel elsewhere if one is named, else this process. `counters` are those shared with other
+    /// replicas, if there are any.
+    pub(super) fn kernel(
+        &self,
+        clock: &Arc<dyn Clock>,
+        key: FindingKey,
+        counters: Option<Arc<dyn Counters>>,
+    ) -> Result<Arc<dyn Kernel>, CliError> {
         let Some(uri) = self.safety_kernel.clone() else {
-            return Ok(Arc::new(LocalKernel::new(clock.clone(), key, self.output_policy)));
+            return Ok(Arc::new(LocalKernel::new(clock.clone(), key, self.output_policy).sharing(counters)));
         };
         if self.safety_kernel_insecure && (self.safety_kernel_tls_required || self.safety_kernel_ca.is_some()) {
             return Err(CliError::Usage(
@@ -97,7 +103,7 @@ impl GovernanceArgs {
         };
         let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
         let options = Options { breaker, outputs: self.output_policy.unwrap_or(true), ..Options::default() };
-        let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), options);
+        let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), counters, options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
     }
 }

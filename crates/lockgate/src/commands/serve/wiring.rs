@@ -5,21 +5,17 @@ use std::sync::Arc;
 
 use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, Metrics, Ports, Settings};
-use lockgate_gateway::{Doors, Gateway, GatewaySettings, serve_metrics};
-use lockgate_ports::memory::{MemoryBus, MemoryLanes};
-use lockgate_ports::{Active, Clock, Entropy, Kernel, Mint, SnapshotKind, StoreError};
-use lockgate_sqlite::SqliteStore;
+use lockgate_gateway::{Gateway, GatewaySettings, serve_metrics};
+use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, StoreError};
 use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker, WorkerError};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::files::{ConfigFile, POLICY, POOLS, TIMEOUTS};
+use super::roles::Cast;
 use super::{Serve, governance};
 use crate::clock::SystemClock;
 use crate::effects;
@@ -34,6 +30,7 @@ pub(super) struct Server {
     pub(super) policy: Option<Active>,
     /// The pools file in force at the start, whoever brought it; none ever was if absent.
     pub(super) pools: Option<Active>,
+    pub(super) cast: Cast,
     fatal: watch::Receiver<Option<StoreError>>,
     worker: Option<Part>,
     files: Vec<Part>,
@@ -104,30 +101,29 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
 }
 
 impl Server {
-    pub(super) async fn start(serve: &Serve) -> Result<Self, CliError> {
+    pub(super) async fn start(serve: &Serve, cast: Cast) -> Result<Self, CliError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
-        let store = SqliteStore::open(&serve.data, clock.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
-        let fatal = store.fatal();
+        let mut registry = Registry::default();
+        let ground = serve.ground(&clock, &entropy, &mut registry).await?;
         let api = bind("--listen", serve.listen).await?;
         let numbers = bind("--metrics", serve.metrics).await?;
         let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
 
-        let session = serve.has_worker().then(|| entropy.session_id(clock.now()));
+        let session = cast.worker.then(|| entropy.session_id(clock.now()));
         let worker = session.as_ref().map(|session| serve.worker(listen, session)).transpose()?;
 
-        let mut registry = Registry::default();
-        let store = Arc::new(store);
-        registry.register_collector(Box::new(StoreNumbers(store.clone())));
         let ports = Ports {
-            store,
-            lanes: Arc::new(MemoryLanes::default()),
-            bus: Arc::new(MemoryBus::default()),
-            kernel: serve.kernel(&clock, &entropy)?,
+            store: ground.store,
+            lanes: ground.lanes,
+            bus: ground.bus,
+            kernel: serve.kernel(&clock, &entropy, ground.counters.clone())?,
             clock: clock.clone(),
             entropy,
+            counters: ground.counters,
         };
-        let engine = Engine::new(ports, serve.settings(), Metrics::new(&mut registry));
+        let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
+        let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let files = serve.import(&engine).await?;
         let policy = engine.active_config(SnapshotKind::Policy).await?;
         let pools = engine.active_config(SnapshotKind::Pools).await?;
@@ -139,8 +135,8 @@ impl Server {
             settings: GatewaySettings {
                 in_process_session: session,
                 any_host: serve.insecure_no_auth,
-                doors: if serve.judges_only() { Doors::Kernel } else { Doors::All },
-                ..GatewaySettings::default()
+                doors: cast.doors,
+                ack: ground.ack,
             },
         };
         Ok(Self {
@@ -148,7 +144,8 @@ impl Server {
             metrics,
             policy,
             pools,
-            fatal,
+            cast,
+            fatal: ground.fatal,
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
             gateway: Part::start("the API", |stopping| async move {
@@ -222,11 +219,16 @@ impl Serve {
         engine.pools().await.iter().any(|view| view.pool.name.as_str() == self.worker_pool)
     }
 
-    fn kernel(&self, clock: &Arc<dyn Clock>, entropy: &Arc<dyn Entropy>) -> Result<Arc<dyn Kernel>, CliError> {
+    fn kernel(
+        &self,
+        clock: &Arc<dyn Clock>,
+        entropy: &Arc<dyn Entropy>,
+        counters: Option<Arc<dyn Counters>>,
+    ) -> Result<Arc<dyn Kernel>, CliError> {
         let mut fresh = [0; 32];
         entropy.fill(&mut fresh);
         let key = governance::finding_key(&self.data, fresh)?;
-        self.governance.kernel(clock, key)
+        self.governance.kernel(clock, key, counters)
     }
 
     fn settings(&self) -> Settings {
@@ -252,19 +254,6 @@ impl Serve {
             effects: Some(effects::open(&self.data)?),
         };
         Ok(builtin.register(worker))
-    }
-}
-
-/// What the Store counts by itself.
-#[derive(Debug)]
-struct StoreNumbers(Arc<SqliteStore>);
-
-impl Collector for StoreNumbers {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let commits = ConstCounter::new(self.0.commits());
-        let help = "Transactions made durable, one sync each";
-        let metric = encoder.encode_descriptor("lockgate_store_commits", help, None, commits.metric_type())?;
-        commits.encode(metric)
     }
 }
 

@@ -58,6 +58,7 @@ macro_rules! lanes_conformance {
                 jobs_that_differ_for_limits_only_are_one_demand,
                 what_no_pool_takes_is_counted_and_never_claimed,
                 jobs_wait_in_the_first_pool_of_their_topic,
+                seats_that_fit_what_waits_in_another_pool_take_what_waits_in_the_one_asked,
             }
             limits {
                 a_full_limit_delays_no_other_lane,

@@ -157,3 +157,15 @@ pub async fn jobs_wait_in_the_first_pool_of_their_topic(mut stage: Stage) {
     assert_eq!(seqs(&stage.claim_in("fast", "slow", both).await.claims), [echo.seq.0]);
     assert!(stage.claim_in("unknown", "unknown", both).await.claims.is_empty());
 }
+
+/// Workers are often fit for what waits elsewhere: it is nobody's turn here because of that.
+pub async fn seats_that_fit_what_waits_in_another_pool_take_what_waits_in_the_one_asked(mut stage: Stage) {
+    stage.adopt("topics: {echo: fast, noop: slow}\npools: {fast: {}, slow: {}}").await;
+    for name in ["a", "b"] {
+        stage.wait(&Spec { priority: Priority::Critical, ..tenant(name) }).await;
+    }
+    let noop = stage.wait(&Spec { topic: "noop", ..tenant("c") }).await;
+    let both: &[(&[&'static str], usize)] = &[(&["echo", "noop"], 9)];
+    assert_eq!(seqs(&stage.claim_in("slow", "slow", both).await.claims), [noop.seq.0]);
+    assert_eq!(stage.claim_in("fast", "fast", both).await.claims.len(), 2);
+}

@@ -1,0 +1,180 @@
+//! The breaker of this process, and the one that all replicas share.
+//!
+//! The shared one decides while it answers. The own one hears of every call made here all the same, so that it knows what
+//! this process saw when it has to decide alone.
+
+use std::sync::Arc;
+
+use lockgate_core::breaker::{Breaker, BreakerSettings, BreakerState, Ticket};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{Asked, BreakerView, CallOutcome, Clock, Counters, CountersAway, Sharing, Standing};
+use parking_lot::Mutex;
+
+/// What a breaker is called here, and among the replicas.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    pub(crate) here: &'static str,
+    pub(crate) shared: &'static str,
+}
+
+pub(crate) struct Breakers {
+    name: Name,
+    settings: BreakerSettings,
+    clock: Arc<dyn Clock>,
+    counters: Option<Arc<dyn Counters>>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    own: Breaker,
+    shared: Seen,
+    last_error: Option<Arc<str>>,
+}
+
+/// The shared breaker when it was last heard of.
+struct Seen {
+    away: bool,
+    state: BreakerState,
+    failures: u32,
+    open_until: Option<Timestamp>,
+}
+
+/// A call that may be made.
+pub(crate) struct Admitted {
+    own: Option<Ticket>,
+    shared: Option<Ticket>,
+}
+
+impl Breakers {
+    pub(crate) fn new(
+        name: Name,
+        clock: Arc<dyn Clock>,
+        settings: BreakerSettings,
+        counters: Option<Arc<dyn Counters>>,
+    ) -> Self {
+        let shared = Seen { away: false, state: BreakerState::Closed, failures: 0, open_until: None };
+        let known = Known { own: Breaker::new(settings), shared, last_error: None };
+        Self { name, settings, clock, counters, known: Mutex::new(known) }
+    }
+
+    /// Whether a call would be let through now, as far as is known here.
+    pub(crate) fn lets_through(&self) -> bool {
+        let (now, known) = (self.clock.now(), self.known.lock());
+        let open_until = match self.sharing(&known) {
+            Sharing::Shared => known.shared.open_until,
+            Sharing::Alone | Sharing::LocalFallback => known.own.opens_until(),
+        };
+        open_until.is_none_or(|until| until <= now)
+    }
+
+    /// Asks to make a call. None: it must not be made.
+    pub(crate) async fn ask(&self) -> Option<Admitted> {
+        if let Some(counters) = &self.counters {
+            let answer = counters.ask(self.name.shared, &self.settings).await;
+            let asked = answer.as_ref().ok().map(|(asked, _)| *asked);
+            self.heard(answer.map(|(_, standing)| standing));
+            match asked {
+                Some(Asked::Go(ticket)) => return Some(Admitted { own: self.ask_own(), shared: Some(ticket) }),
+                Some(Asked::Refused { .. }) => return None,
+                None => {}
+            }
+        }
+        self.ask_own().map(|own| Admitted { own: Some(own), shared: None })
+    }
+
+    /// What became of a call.
+    pub(crate) async fn tell(&self, admitted: Admitted, result: Result<(), Arc<str>>) {
+        let outcome = if result.is_ok() { CallOutcome::Succeeded } else { CallOutcome::Failed };
+        self.tell_own(admitted.own, result);
+        if let (Some(counters), Some(ticket)) = (&self.counters, admitted.shared) {
+            self.heard(counters.tell(self.name.shared, &self.settings, ticket, outcome).await);
+        }
+    }
+
+    /// Looks at the shared breaker, for views that would otherwise be as old as the latest call.
+    pub(crate) async fn refresh(&self) {
+        if let Some(counters) = &self.counters {
+            self.heard(counters.look(self.name.shared, &self.settings).await);
+        }
+    }
+
+    pub(crate) fn view(&self) -> BreakerView {
+        let (now, known) = (self.clock.now(), self.known.lock());
+        let sharing = self.sharing(&known);
+        let (state, failures, open_until) = match sharing {
+            Sharing::Shared => (known.shared.state_at(now), known.shared.failures, known.shared.open_until),
+            Sharing::Alone | Sharing::LocalFallback => (known.own.state(now), known.own.failures(), known.own.opens_until()),
+        };
+        BreakerView { name: self.name.here, state, failures, open_until, last_error: known.last_error.clone(), sharing }
+    }
+
+    fn sharing(&self, known: &Known) -> Sharing {
+        match &self.counters {
+            None => Sharing::Alone,
+            Some(_) if known.shared.away => Sharing::LocalFallback,
+            Some(_) => Sharing::Shared,
+        }
+    }
+
+    fn ask_own(&self) -> Option<Ticket> {
+        self.known.lock().own.ask(self.clock.now()).ok()
+    }
+
+    fn tell_own(&self, ticket: Option<Ticket>, result: Result<(), Arc<str>>) {
+        let now = self.clock.now();
+        let mut known = self.known.lock();
+        let before = known.own.state(now);
+        match (ticket, &result) {
+            (Some(ticket), Ok(())) => known.own.succeeded(ticket),
+            (Some(ticket), Err(_)) => known.own.failed(ticket, now),
+            (None, _) => {}
+        }
+        known.last_error = result.err().or_else(|| known.last_error.take());
+        let after = known.own.state(now);
+        if self.sharing(&known) != Sharing::Shared {
+            self.log_move(&known, before, after);
+        }
+    }
+
+    fn heard(&self, answer: Result<Standing, CountersAway>) {
+        let now = self.clock.now();
+        let mut known = self.known.lock();
+        match answer {
+            Ok(standing) => {
+                let before = known.shared.state_at(now);
+                if known.shared.away {
+                    tracing::info!(breaker = self.name.here, "circuit breaker is shared again");
+                }
+                known.shared = Seen::at(now, &standing);
+                self.log_move(&known, before, standing.state);
+            }
+            Err(away) if !known.shared.away => {
+                tracing::warn!(breaker = self.name.here, %away, "circuit breaker falls back to this process");
+                known.shared.away = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn log_move(&self, known: &Known, from: BreakerState, to: BreakerState) {
+        if from != to {
+            let error = known.last_error.as_deref().unwrap_or_default();
+            tracing::warn!(breaker = self.name.here, from = from.as_str(), to = to.as_str(), error, "circuit breaker moved");
+        }
+    }
+}
+
+impl Seen {
+    fn at(now: Timestamp, standing: &Standing) -> Self {
+        let open_until = standing.probes_in.map(|span| now + span);
+        Self { away: false, state: standing.state, failures: standing.failures, open_until }
+    }
+
+    /// An open breaker whose time is over is half-open, heard of or not.
+    fn state_at(&self, now: Timestamp) -> BreakerState {
+        match self.open_until {
+            Some(until) if until <= now => BreakerState::HalfOpen,
+            _ => self.state,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+-- Lanes with waiting jobs, deepest first, from the one numbered `from`: id, key, pool, jobs, head.
+local function main()
+  local listed, ids, depths = call('ZREVRANGE', base .. 'depths', body.from, body.from + body.count - 1, 'WITHSCORES'), {}, {}
+  for at = 1, #listed, 2 do ids[#ids + 1] = listed[at] end
+  lanes.prefetch(ids)
+  for at = 1, #listed, 2 do
+    local lane = lanes.get(listed[at])
+    if lane then
+      local values = {lane.id, lane.def.j, lane.def.q, tonumber(listed[at + 1]), lane.front}
+      for _, value in ipairs(values) do depths[#depths + 1] = value end
+    end
+  end
+  return {'ok', depths}
+end

@@ -1,0 +1,118 @@
+//! Counters that all replicas share: every question is one atomic script on the server's clock.
+
+mod link;
+mod names;
+mod scripts;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
+use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
+use redis::{Client, Script, ScriptInvocation, cmd};
+
+use link::Link;
+use names::Names;
+use scripts::SCRIPTS;
+
+/// How long the server remembers a breaker nobody asks, and failures that neither a success nor a third one followed.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Why counters cannot be used as they are configured.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CountersError {
+    #[error("the Redis URL cannot be used: {0}. It looks like redis://user:password@host:6379/0")]
+    Url(String),
+    #[error("{0:?} cannot name an installation: use 1 to 64 letters, digits, '-', '_' or '.'")]
+    Installation(String),
+}
+
+pub struct RedisCounters {
+    link: Link,
+    names: Names,
+}
+
+impl RedisCounters {
+    /// A server that is away is no error: its counters are, until it comes. No call waits longer than `response_timeout`,
+    /// and while the server is known to be away no call waits at all.
+    pub async fn connect(url: &str, installation: &str, response_timeout: Duration) -> Result<Self, CountersError> {
+        let names = Names::of(installation)?;
+        let client = Client::open(url).map_err(|error| CountersError::Url(error.to_string()))?;
+        Ok(Self { link: Link::connect(client, response_timeout).await, names })
+    }
+
+    fn breaker<'s>(&self, script: &'s Script, name: &str, settings: &BreakerSettings) -> ScriptInvocation<'s> {
+        let mut call = script.prepare_invoke();
+        for key in self.names.breaker(name) {
+            call.key(key);
+        }
+        call.arg(settings.fail_budget).arg(millis(settings.open_for)).arg(settings.probes_max);
+        call.arg(settings.close_after).arg(millis(settings.probe_ttl)).arg(millis(KEPT + settings.open_for));
+        call
+    }
+
+    async fn run<T: redis::FromRedisValue>(&self, call: ScriptInvocation<'_>) -> Result<T, CountersAway> {
+        self.link.run(|mut connection| async move { call.invoke_async(&mut connection).await }).await
+    }
+}
+
+#[async_trait]
+impl Counters for RedisCounters {
+    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway> {
+        let call = self.breaker(&SCRIPTS.ask, breaker, settings);
+        let (go, epoch, probe, again_ms, state, failures, left_ms): (bool, u64, u64, u64, String, u32, u64) =
+            self.run(call).await?;
+        let asked = match go {
+            true => Asked::Go(Ticket { epoch, probe }),
+            false => Asked::Refused { again_in: Duration::from_millis(again_ms) },
+        };
+        Ok((asked, standing((state, failures, left_ms))))
+    }
+
+    async fn tell(
+        &self,
+        breaker: &str,
+        settings: &BreakerSettings,
+        ticket: Ticket,
+        outcome: CallOutcome,
+    ) -> Result<Standing, CountersAway> {
+        let mut call = self.breaker(&SCRIPTS.tell, breaker, settings);
+        call.arg(ticket.epoch).arg(ticket.probe).arg(u8::from(outcome == CallOutcome::Succeeded));
+        self.run(call).await.map(standing)
+    }
+
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway> {
+        self.run(self.breaker(&SCRIPTS.look, breaker, settings)).await.map(standing)
+    }
+
+    async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway> {
+        let mut command = cmd("INCRBY");
+        command.arg(self.names.total(total)).arg(by);
+        self.link.run(|mut connection| async move { command.query_async(&mut connection).await }).await
+    }
+
+    async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway> {
+        if asks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut call = SCRIPTS.places.prepare_invoke();
+        for ask in asks {
+            call.key(self.names.window(&ask.rule, &ask.key));
+            call.arg(&*ask.job_id).arg(millis(ask.span)).arg(u8::from(ask.visit == Visit::Enter));
+        }
+        self.run(call).await
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn standing((state, failures, left_ms): (String, u32, u64)) -> Standing {
+    let state = match state.as_str() {
+        "closed" => BreakerState::Closed,
+        "open" => BreakerState::Open,
+        _ => BreakerState::HalfOpen,
+    };
+    Standing { state, failures, probes_in: (left_ms > 0).then(|| Duration::from_millis(left_ms)) }
+}

@@ -1,0 +1,63 @@
+//! What the counters are called on the server. Operators know these names.
+
+use super::CountersError;
+
+/// The installation whose names carry no prefix.
+const DEFAULT: &str = "default";
+/// Longest name of an installation: it is part of every key.
+const NAME_MAX: usize = 64;
+
+pub(super) struct Names {
+    prefix: String,
+}
+
+impl Names {
+    pub(super) fn of(installation: &str) -> Result<Self, CountersError> {
+        // A brace would move keys of one script to different slots of a cluster.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if installation.is_empty() || installation.len() > NAME_MAX || !installation.chars().all(plain) {
+            return Err(CountersError::Installation(installation.to_owned()));
+        }
+        let prefix = if installation == DEFAULT { "lockgate".to_owned() } else { format!("{installation}:lockgate") };
+        Ok(Self { prefix })
+    }
+
+    /// Failures, state and probes. A key without braces is placed by its whole name, so these three share a slot.
+    pub(super) fn breaker(&self, name: &str) -> [String; 3] {
+        let failures = format!("{}:cb:{name}:failures", self.prefix);
+        let (state, probes) = (format!("{{{failures}}}:state"), format!("{{{failures}}}:probes"));
+        [failures, state, probes]
+    }
+
+    pub(super) fn total(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
+    }
+
+    /// All windows share a slot, so that one script may look into many. The length tells where the rule ends.
+    pub(super) fn window(&self, rule: &str, key: &str) -> String {
+        format!("{{{}:velocity}}:{}:{rule}:{key}", self.prefix, rule.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_installation_has_the_names_operators_know() {
+        let names = Names::of("default").expect("a name");
+        assert_eq!(names.breaker("safety")[0], "lockgate:cb:safety:failures");
+        assert_eq!(names.breaker("safety:output")[1], "{lockgate:cb:safety:output:failures}:state");
+        assert_eq!(names.total("scheduler:input_fail_open_total"), "lockgate:scheduler:input_fail_open_total");
+    }
+
+    #[test]
+    fn other_installations_have_their_own() {
+        let names = Names::of("staging").expect("a name");
+        assert_eq!(names.breaker("safety")[0], "staging:lockgate:cb:safety:failures");
+        assert_eq!(names.window("r:1", "[]"), "{staging:lockgate:velocity}:3:r:1:[]");
+        for wrong in ["", "a{b", "a b", &"x".repeat(65)] {
+            assert!(matches!(Names::of(wrong), Err(CountersError::Installation(_))), "{wrong:?}");
+        }
+    }
+}

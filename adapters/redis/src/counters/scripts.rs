@@ -1,0 +1,25 @@
+//! The scripts, each atomic.
+
+use std::sync::LazyLock;
+
+use redis::Script;
+
+const BREAKER: &str = include_str!("../../scripts/counters/breaker.lua");
+
+pub(super) struct Scripts {
+    pub(super) ask: Script,
+    pub(super) tell: Script,
+    pub(super) look: Script,
+    pub(super) places: Script,
+}
+
+pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+    ask: of_breaker(include_str!("../../scripts/counters/ask.lua")),
+    tell: of_breaker(include_str!("../../scripts/counters/tell.lua")),
+    look: of_breaker(include_str!("../../scripts/counters/look.lua")),
+    places: Script::new(include_str!("../../scripts/counters/places.lua")),
+});
+
+fn of_breaker(entry: &str) -> Script {
+    Script::new(&[BREAKER, entry].concat())
+}

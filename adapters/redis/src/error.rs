@@ -1,0 +1,38 @@
+//! What can be wrong with a server.
+
+use redis::{ErrorKind, RedisError};
+
+/// Why lanes cannot be used as they are configured.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("{0:?} cannot name an installation: use 1 to 64 letters, digits, '-', '_' or '.'")]
+    Installation(String),
+    #[error("the Redis URL cannot be used: {0}. It looks like redis://user:password@host:6379/0")]
+    Url(String),
+    #[error("Redis cannot be reached: {0}. Check that the server runs and that address and password are right")]
+    Unreachable(String),
+    #[error("Redis refuses: {0}. Check that it is a primary with memory to spare and that we may run scripts")]
+    Refuses(String),
+    #[error("Redis may throw our keys away (maxmemory-policy is {0}): run `CONFIG SET maxmemory-policy noeviction`")]
+    Evicts(String),
+}
+
+impl From<RedisError> for ConnectError {
+    fn from(error: RedisError) -> Self {
+        match error.kind() {
+            ErrorKind::Server(_) | ErrorKind::Extension => Self::Refuses(error.to_string()),
+            _ => Self::Unreachable(error.to_string()),
+        }
+    }
+}
+
+/// Why one call did nothing.
+#[derive(Clone, Debug)]
+pub(crate) enum Refused {
+    /// The server does not know us: it was emptied or restarted, or another one took its place.
+    Blank,
+    /// The lanes follow another version of the layout.
+    Stale,
+    /// The server did not answer, or not with what a script answers.
+    Away,
+}

@@ -1,0 +1,96 @@
+//! What attempts hold of limits.
+
+use lockgate_core::ids::{AttemptToken, PoolName};
+use lockgate_core::lane::LaneKey;
+use lockgate_ports::Hold;
+
+use super::book::Book;
+use super::card::{Mention, bound};
+use super::settling::Numbered;
+use super::{BATCH_MAX, RedisLanes, mentions};
+use crate::answer::sense;
+use crate::error::Refused;
+use crate::scripts::{Entry, SCRIPTS};
+
+/// A claim that was made under an earlier layout.
+pub(super) struct Inherited {
+    pub(super) lane: LaneKey,
+    pub(super) pool: PoolName,
+    pub(super) member: String,
+    pub(super) ends: String,
+}
+
+impl RedisLanes {
+    pub(super) async fn hold_all(&self, attempts: &[Hold]) {
+        if let Err(refused) = self.try_hold(&self.book(), attempts).await {
+            self.unheard(&refused);
+        }
+    }
+
+    pub(super) async fn try_hold(&self, book: &Book, attempts: &[Hold]) -> Result<(), Refused> {
+        for batch in attempts.chunks(BATCH_MAX) {
+            let mut lanes = Numbered::default();
+            let mut rest = Vec::with_capacity(batch.len() * 4);
+            for Hold { lane, pool, token } in batch {
+                if let Some(number) = lanes.number(book, lane) {
+                    let bound = bound(&book.pools, pool).to_string();
+                    rest.extend([number.to_string(), pool.to_string(), bound, token.as_str().to_owned()]);
+                }
+            }
+            self.count(book, &SCRIPTS.hold, &lanes, rest, false).await?;
+        }
+        Ok(())
+    }
+
+    /// After the last of them the lanes may be claimed from.
+    pub(super) async fn inherit(&self, book: &Book, claims: &[Inherited]) -> Result<(), Refused> {
+        let (mut at, batches) = (0, claims.len().div_ceil(BATCH_MAX).max(1));
+        for number in 1..=batches {
+            let batch = &claims[at..claims.len().min(at + BATCH_MAX)];
+            at += batch.len();
+            let mut lanes = Numbered::default();
+            let mut rest = Vec::with_capacity(batch.len() * 5);
+            for claim in batch {
+                if let Some(number) = lanes.number(book, &claim.lane) {
+                    let bound = bound(&book.pools, &claim.pool).to_string();
+                    let (member, ends) = (claim.member.clone(), claim.ends.clone());
+                    rest.extend([number.to_string(), claim.pool.to_string(), bound, member, ends]);
+                }
+            }
+            self.count(book, &SCRIPTS.recount, &lanes, rest, number == batches).await?;
+        }
+        Ok(())
+    }
+
+    /// What is counted may be of lanes that nothing waits in, so they are always defined and never made.
+    async fn count(
+        &self,
+        book: &Book,
+        entry: &Entry,
+        lanes: &Numbered,
+        rest: Vec<String>,
+        last: bool,
+    ) -> Result<(), Refused> {
+        let lanes: Vec<Mention<'_>> = lanes.lanes.iter().map(|(card, number)| card.define(*number)).collect();
+        self.say(book, entry, mentions(&lanes, last)?, rest).await.map(drop)
+    }
+
+    pub(super) async fn release_all(&self, attempts: &[AttemptToken]) -> bool {
+        let book = self.book();
+        let mut claimable = false;
+        for batch in attempts.chunks(BATCH_MAX) {
+            let tokens = batch.iter().map(|token| token.as_str().to_owned()).collect();
+            // What is not heard is found by whoever compares limits with the Store.
+            let released = self.say(&book, &SCRIPTS.release, "{}".to_owned(), tokens).await;
+            claimable |= released.is_ok_and(|mut answer| answer.number() == Some(1));
+        }
+        claimable
+    }
+
+    pub(super) async fn holders(&self) -> Result<Vec<AttemptToken>, Refused> {
+        let mut answer = self.say(&self.book(), &SCRIPTS.holding, "{}".to_owned(), Vec::new()).await?;
+        let mut tokens: Vec<AttemptToken> = sense(answer.texts())?.into_iter().map(AttemptToken::from).collect();
+        tokens.sort_unstable();
+        Ok(tokens)
+    }
+}

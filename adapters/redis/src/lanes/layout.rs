@@ -1,0 +1,145 @@
+//! Which layout the lanes follow, and how they come back after a loss.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::PoolName;
+use lockgate_core::lane::LaneKey;
+use lockgate_ports::{Adopted, Condition, Hold, Layout};
+use redis::{Value, cmd};
+
+use super::book::Book;
+use super::holding::Inherited;
+use super::{BATCH_MAX, LaneCall, RedisLanes, words};
+use crate::answer::{Answer, sense};
+use crate::error::Refused;
+use crate::link::{Again, Link, Told};
+use crate::scripts::SCRIPTS;
+
+/// Keys looked at and keys dropped in one step, when an earlier layout is cleared away.
+const STEP: usize = 500;
+
+impl RedisLanes {
+    pub(super) async fn adopt_layout(&self, layout: Layout, held: Vec<Hold>) -> Result<Adopted, Refused> {
+        let book = Arc::new(Book::new(layout.version, layout.pools));
+        let told = Told { version: book.version, body: String::new(), rest: Vec::new() };
+        // Made again after it went through unheard, it would answer that nothing is to be done.
+        let (word, mut answer) = words(self.link.run(&SCRIPTS.adopt, &told, Again::Never).await?)?;
+        match word.as_str() {
+            "outdated" => Ok(Adopted::Outdated),
+            "already" => {
+                *self.book.lock() = book.clone();
+                self.try_hold(&book, &held).await?;
+                Ok(Adopted::Already)
+            }
+            _ => {
+                *self.book.lock() = book.clone();
+                let (era, known, claims) = sense(read(&mut answer))?;
+                self.try_hold(&book, &known).await?;
+                self.try_hold(&book, &held).await?;
+                self.inherit(&book, &claims).await?;
+                tokio::spawn(clear(self.link.clone(), era));
+                Ok(Adopted::Anew)
+            }
+        }
+    }
+
+    pub(super) async fn look(&self) -> Condition {
+        let meta = match self.link.meta().await {
+            Err(_) => return Condition::Away(self.link.trouble()),
+            Ok(None) => return Condition::Blank,
+            Ok(Some(meta)) => meta,
+        };
+        let version = self.book().version;
+        if meta.version < version {
+            return Condition::Blank;
+        }
+        if meta.version > version {
+            // Others look after these lanes until this process learns of their layout.
+            return Condition::Sound;
+        }
+        let behind = self.heard.lock().is_behind(&meta.rebuilds);
+        if behind || !meta.built { Condition::Behind } else { Condition::Sound }
+    }
+
+    pub(super) async fn rebuild_all(&self, lanes: &[(LaneKey, u64)]) {
+        match self.try_rebuild(lanes).await {
+            Ok(()) => self.heard.lock().rebuilt(),
+            Err(refused) => self.unheard(&refused),
+        }
+    }
+
+    async fn try_rebuild(&self, lanes: &[(LaneKey, u64)]) -> Result<(), Refused> {
+        let book = self.book();
+        let (mut at, batches) = (0, lanes.len().div_ceil(BATCH_MAX).max(1));
+        for number in 1..=batches {
+            let batch = &lanes[at..lanes.len().min(at + BATCH_MAX)];
+            at += batch.len();
+            let lanes = batch.iter().filter_map(|(lane, count)| Some((book.card(lane)?, *count))).collect();
+            let call = LaneCall { book: &book, lanes, rest: Vec::new(), last: number == batches };
+            self.tell(&SCRIPTS.rebuild, call).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What the earlier layout held.
+fn read(answer: &mut Answer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
+    let lane = |json: String| serde_json::from_str::<LaneKey>(&json).ok();
+    let era = answer.text()?;
+    let held = answer.records(|hold| {
+        let (json, pool, token) = (hold.text()?, PoolName::from(hold.text()?), hold.text()?.into());
+        Some(Hold { lane: lane(json)?, pool, token })
+    })?;
+    let claims = answer.records(|claim| {
+        let (json, pool, member, ends) = (claim.text()?, PoolName::from(claim.text()?), claim.text()?, claim.text()?);
+        Some(Inherited { lane: lane(json)?, pool, member, ends })
+    })?;
+    Some((era, held, claims))
+}
+
+/// Drops the keys of earlier layouts, step by step. What is left when a step fails is dropped after the next change.
+async fn clear(link: Arc<Link>, era: String) {
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut scan = cmd("SCAN");
+        scan.arg(&cursor).arg("MATCH").arg(format!("{}:*", link.root)).arg("COUNT").arg(STEP);
+        let Some((next, keys)) = link.plain(&scan).await.ok().and_then(read_scan) else { return };
+        let old: Vec<String> = keys.into_iter().filter(|key| is_older(key, &link.root, &era)).collect();
+        if !old.is_empty() {
+            let mut unlink = cmd("UNLINK");
+            unlink.arg(&old);
+            if link.plain(&unlink).await.is_err() {
+                return;
+            }
+        }
+        if next == "0" {
+            return;
+        }
+        cursor = next;
+    }
+}
+
+fn read_scan(value: Value) -> Option<(String, Vec<String>)> {
+    redis::from_redis_value(value).ok()
+}
+
+/// Whether a key belongs to a layout before this one. Eras are times of one length, so they compare as text.
+fn is_older(key: &str, root: &str, era: &str) -> bool {
+    let of = key.strip_prefix(root).and_then(|rest| rest.strip_prefix(':')).and_then(|rest| rest.split_once(':'));
+    of.is_some_and(|(other, _)| other < era)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_of_earlier_layouts_are_cleared_away() {
+        let older = |key: &str| is_older(key, "{lockgate:a}", "1700000000000002");
+        assert!(older("{lockgate:a}:1700000000000001:lanes"));
+        assert!(!older("{lockgate:a}:1700000000000002:lanes"));
+        assert!(!older("{lockgate:a}:1700000000000003:lanes"));
+        assert!(!older("{lockgate:a}:meta"));
+        assert!(!older("{lockgate:b}:1700000000000001:lanes"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What became of claims.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lockgate_core::lane::LaneKey;
+use lockgate_ports::Settlement;
+
+use super::book::Book;
+use super::card::Card;
+use super::offering::member;
+use super::{BATCH_MAX, LaneCall, RedisLanes};
+use crate::names;
+use crate::scripts::SCRIPTS;
+
+impl RedisLanes {
+    pub(super) async fn settle_all(&self, settlements: &[Settlement]) {
+        let book = self.book();
+        for batch in settlements.chunks(BATCH_MAX) {
+            self.follow(batch);
+            let (lanes, rest) = written(&book, batch);
+            let call = LaneCall { book: &book, lanes, rest, last: false };
+            if let Err(refused) = self.tell(&SCRIPTS.settle, call).await {
+                self.unheard(&refused);
+            }
+        }
+    }
+
+    fn follow(&self, settlements: &[Settlement]) {
+        let mut recent = self.recent.lock();
+        for settlement in settlements {
+            match settlement {
+                Settlement::Returned { job, .. } => recent.keep(job),
+                Settlement::Sent { key, .. } | Settlement::Gone { key, .. } => drop(recent.take(*key)),
+            }
+        }
+    }
+}
+
+/// Lanes with numbers, given out as lanes come up; scripts count from one.
+#[derive(Default)]
+pub(super) struct Numbered {
+    pub(super) lanes: Vec<(Arc<Card>, u64)>,
+    numbers: HashMap<LaneKey, usize>,
+}
+
+impl Numbered {
+    pub(super) fn number(&mut self, book: &Book, lane: &LaneKey) -> Option<usize> {
+        if let Some(number) = self.numbers.get(lane) {
+            return Some(*number);
+        }
+        self.lanes.push((book.card(lane)?, 0));
+        self.numbers.insert(lane.clone(), self.lanes.len());
+        Some(self.lanes.len())
+    }
+}
+
+fn written(book: &Book, settlements: &[Settlement]) -> (Vec<(Arc<Card>, u64)>, Vec<String>) {
+    let mut lanes = Numbered::default();
+    let mut rest = Vec::with_capacity(settlements.len() * 4);
+    for settlement in settlements {
+        let (kind, lane, what, token) = match settlement {
+            Settlement::Sent { lane, key, token } => ("s", lane, names::place(*key), token.as_str()),
+            Settlement::Gone { lane, key } => ("g", lane, names::place(*key), ""),
+            Settlement::Returned { lane, job, .. } => ("r", lane, member(job), ""),
+        };
+        if let Some(number) = lanes.number(book, lane) {
+            rest.extend([kind.to_owned(), number.to_string(), what, token.to_owned()]);
+        }
+    }
+    (lanes.lanes, rest)
+}

@@ -1,0 +1,107 @@
+//! What the lanes say of themselves.
+
+use std::cmp::Reverse;
+
+use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::lane::{LaneKey, Priority};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{Demand, LaneDepth, LimitView, TenantShare};
+use serde_json::json;
+
+use super::RedisLanes;
+use super::book::Book;
+use super::card::Passage;
+use crate::answer::{Answer, sense};
+use crate::error::Refused;
+use crate::names;
+use crate::scripts::SCRIPTS;
+
+/// Lanes or tenants in one answer.
+const PAGE: usize = 2_000;
+
+impl RedisLanes {
+    pub(super) async fn demanded(&self) -> Result<Vec<Demand>, Refused> {
+        let book = self.book();
+        let mut answer = self.say(&book, &SCRIPTS.demand, "{}".to_owned(), Vec::new()).await?;
+        let mut demand = sense(answer.records(|fit| {
+            let (pool, shape, urgency, waiting) = (fit.text()?, fit.text()?, fit.number()?, fit.number()?);
+            let urgency = *Priority::ALL.get(usize::try_from(urgency).ok()?)?;
+            let waiting = usize::try_from(waiting).ok()?;
+            Some(Demand { pool: pool_of(&pool), shape: book.shape(shape)?, urgency, waiting })
+        }))?;
+        demand.sort_by(|a, b| (&a.pool, &a.shape).cmp(&(&b.pool, &b.shape)));
+        Ok(demand)
+    }
+
+    pub(super) async fn limits_of(&self, lane: &LaneKey) -> Result<Vec<LimitView>, Refused> {
+        let book = self.book();
+        let limits = book.pools.limits(lane);
+        if limits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let body = json!({ "limits": limits.iter().map(Passage::new).collect::<Vec<_>>() }).to_string();
+        let mut answer = self.say(&book, &SCRIPTS.limits, body, Vec::new()).await?;
+        let mut limits = limits.into_iter();
+        sense(answer.records(|view| {
+            let (limit, held, again_at, full) = (limits.next()?, view.number()?, view.number()?, view.number()?);
+            Some(LimitView {
+                key: limit.key,
+                max: limit.max,
+                held: u32::try_from(held).ok()?,
+                again_at: (again_at >= 0).then(|| Timestamp::from_millis(again_at)),
+                full: full == 1,
+            })
+        }))
+    }
+
+    pub(super) async fn tenant_shares(&self, limit: usize) -> Result<Vec<TenantShare>, Refused> {
+        let body = json!({ "limit": limit.min(PAGE) }).to_string();
+        let mut answer = self.say(&self.book(), &SCRIPTS.shared, body, Vec::new()).await?;
+        let mut shares = sense(answer.records(|share| {
+            let (tenant, claims, entitled, oldest) = (share.text()?, share.number()?, share.text()?, share.text()?);
+            Some(TenantShare {
+                tenant: TenantId::from(tenant),
+                claims: u64::try_from(claims).ok()?,
+                entitled: entitled.parse().ok()?,
+                oldest: names::read_place(&oldest).map(|key| key.due_at),
+            })
+        }))?;
+        shares.sort_by(|a, b| (Reverse(a.claims), &a.tenant).cmp(&(Reverse(b.claims), &b.tenant)));
+        Ok(shares)
+    }
+
+    /// Page by page, so that no answer keeps the server from others for long.
+    pub(super) async fn lane_depths(&self, limit: usize) -> Result<Vec<LaneDepth>, Refused> {
+        let book = self.book();
+        let mut depths: Vec<LaneDepth> = Vec::new();
+        let mut from = 0;
+        while from < limit {
+            let count = PAGE.min(limit - from);
+            let body = json!({ "from": from, "count": count }).to_string();
+            let mut answer = self.say(&book, &SCRIPTS.depths, body, Vec::new()).await?;
+            let page = sense(answer.records(|depth| depth_of(&book, depth)))?;
+            let full = page.len() == count;
+            depths.extend(page);
+            if !full {
+                break;
+            }
+            from += count;
+        }
+        depths.sort_by(|a, b| (Reverse(a.waiting), &a.lane).cmp(&(Reverse(b.waiting), &b.lane)));
+        Ok(depths)
+    }
+}
+
+fn depth_of(book: &Book, depth: &mut Answer) -> Option<LaneDepth> {
+    let (id, json, pool, waiting, head) = (depth.text()?, depth.text()?, depth.text()?, depth.number()?, depth.text()?);
+    Some(LaneDepth {
+        pool: pool_of(&pool),
+        lane: book.named(&id, &json)?.key.clone(),
+        waiting: u64::try_from(waiting).ok()?,
+        oldest: names::read_place(&head),
+    })
+}
+
+fn pool_of(name: &str) -> Option<PoolName> {
+    (!name.is_empty()).then(|| PoolName::from(name))
+}

@@ -1,0 +1,60 @@
+//! Where the lanes are and how long to wait for them.
+
+use std::time::Duration;
+
+use crate::error::ConnectError;
+
+/// A claim that nobody settled for so long is somebody else's. Longer than any commit takes, or jobs are claimed twice.
+const CLAIM_LEASE: Duration = Duration::from_secs(10);
+/// Longer than any script runs; while the server hangs, every call waits for so long.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Longest name of an installation: it is part of every key.
+const NAME_MAX: usize = 64;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `redis://[user:password@]host:port/[db]`
+    pub url: String,
+    /// Tells installations on one server apart.
+    pub installation: String,
+    /// How long a claim waits for its settlement.
+    pub claim_lease: Duration,
+    /// How long any call waits for its answer.
+    pub response_timeout: Duration,
+}
+
+impl Options {
+    pub fn new(url: impl Into<String>, installation: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            installation: installation.into(),
+            claim_lease: CLAIM_LEASE,
+            response_timeout: RESPONSE_TIMEOUT,
+        }
+    }
+
+    /// What every key begins with. The braces make one slot of them in a cluster.
+    pub(crate) fn root(&self) -> Result<String, ConnectError> {
+        let name = &self.installation;
+        // Keys are found by pattern when an old layout is cleared away, so nothing in a name may mean something in one.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
+            return Err(ConnectError::Installation(name.clone()));
+        }
+        Ok(format!("{{lockgate:{name}}}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_means_something_in_a_pattern_is_refused() {
+        let root = |name: &str| Options::new("redis://localhost/", name).root();
+        assert_eq!(root("prod-1").ok().as_deref(), Some("{lockgate:prod-1}"));
+        for name in ["", "a*", "a}b", "a b", "a[b", &"x".repeat(65)] {
+            assert!(matches!(root(name), Err(ConnectError::Installation(_))), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The scripts, each put together from the rules they share and one entry.
+
+use std::sync::LazyLock;
+
+use redis::Script;
+
+/// Rules of the lanes, in the order in which they need each other.
+const RULES: &[&str] = &[
+    include_str!("../scripts/base.lua"),
+    include_str!("../scripts/ring.lua"),
+    include_str!("../scripts/bucket.lua"),
+    include_str!("../scripts/line.lua"),
+    include_str!("../scripts/gates.lua"),
+    include_str!("../scripts/shares.lua"),
+    include_str!("../scripts/lanes.lua"),
+    include_str!("../scripts/window.lua"),
+    include_str!("../scripts/queue.lua"),
+    include_str!("../scripts/standing.lua"),
+    include_str!("../scripts/holds.lua"),
+];
+const FINISH: &str = include_str!("../scripts/finish.lua");
+const LOOK_ONLY: &str = "return main()\n";
+
+pub(crate) struct Entry {
+    pub(crate) script: Script,
+    pub(crate) code: String,
+}
+
+pub(crate) struct Scripts {
+    pub(crate) adopt: Entry,
+    pub(crate) claim: Entry,
+    pub(crate) demand: Entry,
+    pub(crate) depths: Entry,
+    pub(crate) feed: Entry,
+    pub(crate) hold: Entry,
+    pub(crate) holding: Entry,
+    pub(crate) hungry: Entry,
+    pub(crate) limits: Entry,
+    pub(crate) offer: Entry,
+    pub(crate) rebuild: Entry,
+    pub(crate) recount: Entry,
+    pub(crate) release: Entry,
+    pub(crate) settle: Entry,
+    pub(crate) shared: Entry,
+}
+
+pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+    adopt: entry(&[include_str!("../scripts/adopt.lua")]),
+    claim: changes(&[
+        include_str!("../scripts/turns.lua"),
+        include_str!("../scripts/seats.lua"),
+        include_str!("../scripts/claim.lua"),
+    ]),
+    demand: looks(include_str!("../scripts/demand.lua")),
+    depths: looks(include_str!("../scripts/depths.lua")),
+    feed: changes(&[include_str!("../scripts/feed.lua")]),
+    hold: changes(&[include_str!("../scripts/hold.lua")]),
+    holding: looks(include_str!("../scripts/holding.lua")),
+    hungry: changes(&[include_str!("../scripts/hungry.lua")]),
+    limits: looks(include_str!("../scripts/limits.lua")),
+    offer: changes(&[include_str!("../scripts/offer.lua")]),
+    rebuild: changes(&[include_str!("../scripts/rebuild.lua")]),
+    recount: changes(&[include_str!("../scripts/recount.lua")]),
+    release: changes(&[include_str!("../scripts/release.lua")]),
+    settle: changes(&[include_str!("../scripts/settle.lua")]),
+    shared: looks(include_str!("../scripts/shared.lua")),
+});
+
+fn changes(parts: &[&str]) -> Entry {
+    entry(&[RULES, parts, &[FINISH]].concat())
+}
+
+fn looks(part: &str) -> Entry {
+    entry(&[RULES, &[part, LOOK_ONLY]].concat())
+}
+
+fn entry(parts: &[&str]) -> Entry {
+    let code = parts.concat();
+    Entry { script: Script::new(&code), code }
+}

@@ -1,0 +1,199 @@
+//! The counters on a real server against the list every adapter must pass, and what operators see of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::breaker::{BreakerSettings, BreakerState};
+use lockgate_ports::conformance::counters::Stage;
+use lockgate_ports::conformance::counters::random::does_what_core_does;
+use lockgate_ports::{Asked, CallOutcome, Counters};
+use lockgate_redis::{CountersError, RedisCounters};
+use lockgate_testbed::{Redis, wait_until};
+
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn connect(redis: &Redis, installation: &str) -> Arc<dyn Counters> {
+    connect_within(redis, installation, RESPONSE_TIMEOUT).await
+}
+
+async fn connect_within(redis: &Redis, installation: &str, within: Duration) -> Arc<dyn Counters> {
+    Arc::new(RedisCounters::connect(&redis.url(), installation, within).await.expect("a good address"))
+}
+
+async fn stage() -> Stage {
+    let redis = Redis::start().expect("a server");
+    let (a, b) = (connect(&redis, "default").await, connect(&redis, "default").await);
+    Stage::new(a, b, move |span| {
+        let end = server_time(&redis) + span;
+        wait_until("time passes on the server", span + PATIENCE, || server_time(&redis) >= end).expect("it does");
+    })
+}
+
+/// By the clock the scripts go by.
+fn server_time(redis: &Redis) -> Duration {
+    let answer = redis.command("TIME").expect("an answer");
+    let numbers: Vec<u64> = answer.lines().filter_map(|line| line.parse().ok()).collect();
+    let [seconds, micros] = numbers[..] else { panic!("{answer:?}") };
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}
+
+lockgate_ports::counters_conformance! { stage }
+
+/// What redis-cli would show.
+fn shown(redis: &Redis, command: &str) -> String {
+    let answer = redis.command(command).expect("an answer");
+    let last = answer.lines().last().unwrap_or_default();
+    last.trim_start_matches(':').to_owned()
+}
+
+async fn fail(counters: &dyn Counters, name: &str) {
+    let settings = BreakerSettings::default();
+    let (asked, _) = counters.ask(name, &settings).await.expect("an answer");
+    let Asked::Go(ticket) = asked else { panic!("{asked:?}") };
+    counters.tell(name, &settings, ticket, CallOutcome::Failed).await.expect("an answer");
+}
+
+#[tokio::test]
+async fn operators_read_failures_and_the_time_left_by_the_names_they_know() {
+    let redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    fail(&*counters, "safety").await;
+    assert_eq!(shown(&redis, "GET lockgate:cb:safety:failures"), "1");
+    assert_ne!(shown(&redis, "TTL lockgate:cb:safety:failures"), "-1", "it ends by itself");
+    fail(&*counters, "safety").await;
+    fail(&*counters, "safety").await;
+    assert_eq!(shown(&redis, "GET lockgate:cb:safety:failures"), "3");
+    let left: u64 = shown(&redis, "TTL lockgate:cb:safety:failures").parse().expect("seconds");
+    assert!((1..=30).contains(&left), "{left}");
+    fail(&*counters, "safety:output").await;
+    assert_eq!(shown(&redis, "GET lockgate:cb:safety:output:failures"), "1");
+}
+
+#[tokio::test]
+async fn deleting_the_failures_lets_probes_through_at_once() {
+    let redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    for _ in 0..3 {
+        fail(&*counters, "safety").await;
+    }
+    let look = async || counters.look("safety", &BreakerSettings::default()).await.expect("an answer").state;
+    assert_eq!(look().await, BreakerState::Open);
+    redis.command("DEL lockgate:cb:safety:failures").expect("an answer");
+    assert_eq!(look().await, BreakerState::HalfOpen);
+    let (asked, _) = counters.ask("safety", &BreakerSettings::default()).await.expect("an answer");
+    assert!(matches!(asked, Asked::Go(_)), "{asked:?}");
+}
+
+#[tokio::test]
+async fn totals_add_up_over_replicas_and_installations_keep_apart() {
+    let redis = Redis::start().expect("a server");
+    let (a, b) = (connect(&redis, "default").await, connect(&redis, "default").await);
+    let staging = connect(&redis, "staging").await;
+    a.add("scheduler:input_fail_open_total", 2).await.expect("added");
+    b.add("scheduler:input_fail_open_total", 3).await.expect("added");
+    staging.add("scheduler:input_fail_open_total", 9).await.expect("added");
+    assert_eq!(shown(&redis, "GET lockgate:scheduler:input_fail_open_total"), "5");
+    assert_eq!(shown(&redis, "GET staging:lockgate:scheduler:input_fail_open_total"), "9");
+    fail(&*staging, "safety").await;
+    assert_eq!(shown(&redis, "EXISTS lockgate:cb:safety:failures"), "0");
+}
+
+#[tokio::test]
+async fn keys_of_one_script_share_a_slot() {
+    let redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    fail(&*counters, "safety").await;
+    let keys = redis.command("KEYS *safety*").expect("an answer");
+    let keys: Vec<&str> = keys.lines().filter(|line| line.contains("lockgate")).collect();
+    assert!(keys.len() >= 2, "{keys:?}");
+    // A cluster refuses a script whose keys differ in this.
+    let tag =
+        |key: &str| key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or(key, |(tag, _)| tag).to_owned();
+    assert!(keys.iter().all(|key| tag(key) == "lockgate:cb:safety:failures"), "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_ticket_from_before_a_wipe_fits_no_breaker_after_it() {
+    let redis = Redis::start().expect("a server");
+    let (counters, settings) = (connect(&redis, "default").await, BreakerSettings::default());
+    let (Asked::Go(ticket), _) = counters.ask("safety", &settings).await.expect("an answer") else { panic!("refused") };
+    redis.command("FLUSHALL").expect("an answer");
+    fail(&*counters, "safety").await;
+    let standing = counters.tell("safety", &settings, ticket, CallOutcome::Failed).await.expect("an answer");
+    assert_eq!(standing.failures, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_costs_one_wait_and_comes_back_by_itself() {
+    let redis = Redis::start().expect("a server");
+    let within = Duration::from_millis(300);
+    let counters = connect_within(&redis, "default", within).await;
+    counters.add("seen", 1).await.expect("added");
+    redis.pause();
+    counters.add("seen", 1).await.expect_err("it hangs");
+    // Far fewer waits than calls: 100 of them would take 30 s.
+    let calls = async {
+        for _ in 0..100 {
+            counters.add("seen", 1).await.expect_err("it hangs");
+        }
+    };
+    tokio::time::timeout(within, calls).await.expect("nobody waits again");
+    redis.resume();
+    wait_back(&*counters).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_and_started_again_is_found() {
+    let mut redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    redis.kill();
+    let away = counters.add("seen", 1).await.expect_err("nobody is there");
+    assert!(away.to_string().contains("this process goes on"), "{away}");
+    redis.restart().expect("started");
+    wait_back(&*counters).await;
+}
+
+async fn wait_back(counters: &dyn Counters) {
+    let mut tick = tokio::time::interval(Duration::from_millis(10));
+    let back = async {
+        while counters.add("seen", 1).await.is_err() {
+            tick.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, back).await.expect("it is back");
+}
+
+#[tokio::test]
+async fn a_server_that_was_away_at_the_start_is_used_when_it_comes() {
+    let mut redis = Redis::start().expect("a server");
+    redis.kill();
+    let counters = connect(&redis, "default").await;
+    counters.add("seen", 1).await.expect_err("nobody is there");
+    redis.restart().expect("started");
+    wait_back(&*counters).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_an_address_or_an_installation_is_refused() {
+    let connect = |url, installation| RedisCounters::connect(url, installation, RESPONSE_TIMEOUT);
+    assert!(matches!(connect("nonsense", "default").await, Err(CountersError::Url(_))));
+    assert!(matches!(connect("redis://127.0.0.1:1/", "a{b}").await, Err(CountersError::Installation(_))));
+}
+
+#[test]
+fn random_calls_over_two_handles_do_what_core_does() {
+    use proptest::prelude::*;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let redis = Redis::start().expect("a server");
+    let handles = runtime.block_on(async { [connect(&redis, "default").await, connect(&redis, "default").await] });
+    let case = std::cell::Cell::new(0);
+    let words = proptest::collection::vec(any::<u64>(), 1..80);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) };
+    let held = proptest::test_runner::TestRunner::new(config).run(&words, |words| {
+        case.set(case.get() + 1);
+        runtime.block_on(does_what_core_does(&handles, &format!("case-{}", case.get()), &words));
+        Ok(())
+    });
+    held.expect("the same answers");
+}

@@ -1,0 +1,86 @@
+//! `lockgate doctor`: what the servers' settings mean for the promises.
+
+use clap::Args;
+use lockgate_ports::Clock;
+use lockgate_ports::checkup::{Check, Grade};
+use serde::Serialize;
+
+use crate::clock::SystemClock;
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+use crate::servers::{ServerArgs, Servers};
+
+/// Look over the PostgreSQL, Redis and NATS of a cluster: what their settings mean for what Lockgate promises
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    servers: ServerArgs,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    server: &'static str,
+    what: &'static str,
+    found: String,
+    grade: &'static str,
+    meaning: String,
+}
+
+impl Doctor {
+    pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
+        let Some(servers) = self.servers.shared()? else {
+            let text =
+                "name the servers with DATABASE_URL, REDIS_URL and NATS_URL; a server on a folder of its own needs none";
+            return Err(CliError::Usage(text.to_owned()));
+        };
+        let checks = examine(&servers).await;
+        let worst = checks.iter().map(|(_, check)| check.grade).max().unwrap_or(Grade::Good);
+        show(checks, out)?;
+        Ok(if worst == Grade::Bad { Exit::Conflict } else { Exit::Success })
+    }
+}
+
+/// A server that cannot be looked over does not hide what is wrong with the others.
+async fn examine(servers: &Servers) -> Vec<(&'static str, Check)> {
+    let now = || SystemClock.now();
+    let postgres = match lockgate_postgres::Options::of(&servers.database).await {
+        Ok(options) => lockgate_postgres::examine(&options, now).await,
+        Err(error) => Err(error),
+    };
+    let postgres = postgres.map_err(|error| error.to_string());
+    let redis = lockgate_redis::examine(&servers.redis(), now).await.map_err(|error| error.to_string());
+    let nats = lockgate_nats::examine(&servers.nats()).await.map_err(|error| error.to_string());
+    let mut checks = Vec::new();
+    for (server, found) in [("PostgreSQL", postgres), ("Redis", redis), ("NATS", nats)] {
+        match found {
+            Ok(found) => checks.extend(found.into_iter().map(|check| (server, check))),
+            Err(error) => checks.push((server, Check::new("reachable", "no", Grade::Bad, error))),
+        }
+    }
+    checks
+}
+
+fn show(checks: Vec<(&'static str, Check)>, out: Output) -> Result<(), CliError> {
+    let finding = |(server, check): (&'static str, Check)| Finding {
+        server,
+        what: check.what,
+        found: check.found,
+        grade: check.grade.as_str(),
+        meaning: check.meaning,
+    };
+    let findings: Vec<Finding> = checks.into_iter().map(finding).collect();
+    if out.is_json() {
+        return out.json(&findings);
+    }
+    let tone = |grade: &str| match grade {
+        "good" => Tone::Good,
+        "notice" => Tone::Waiting,
+        _ => Tone::Bad,
+    };
+    let row = |f: &Finding| {
+        let grade = Field::text(f.grade).toned(tone(f.grade));
+        vec![Field::text(f.server), Field::text(f.what), Field::text(&f.found), grade, Field::text(&f.meaning)]
+    };
+    let rows: Vec<_> = findings.iter().map(row).collect();
+    out.line(&out.table(&["SERVER", "WHAT", "FOUND", "GRADE", "MEANING"], &rows))
+}

@@ -1,0 +1,66 @@
+//! What the engine stands on: a folder of its own, or servers that it shares with other processes.
+
+use std::sync::Arc;
+
+use lockgate_ports::memory::{MemoryBus, MemoryLanes};
+use lockgate_ports::{Bus, Clock, Counters, Entropy, Lanes, Store, StoreError};
+use lockgate_sqlite::SqliteStore;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+
+use super::Serve;
+use super::numbers;
+use crate::error::CliError;
+use crate::servers::Servers;
+
+pub(super) struct Ground {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) lanes: Arc<dyn Lanes>,
+    pub(super) bus: Arc<dyn Bus>,
+    /// Numbers that the processes keep together.
+    pub(super) counters: Option<Arc<dyn Counters>>,
+    /// Set when the process must stop because nobody knows what is on the disk.
+    pub(super) fatal: watch::Receiver<Option<StoreError>>,
+    /// What an acknowledged submit means.
+    pub(super) ack: &'static str,
+    /// Other processes stand on it too.
+    pub(super) shared: bool,
+}
+
+impl Serve {
+    pub(super) async fn ground(
+        &self,
+        clock: &Arc<dyn Clock>,
+        entropy: &Arc<dyn Entropy>,
+        registry: &mut Registry,
+    ) -> Result<Ground, CliError> {
+        match self.servers.shared()? {
+            Some(servers) => self.together(&servers, entropy, registry).await,
+            None => self.alone(clock, registry),
+        }
+    }
+
+    fn alone(&self, clock: &Arc<dyn Clock>, registry: &mut Registry) -> Result<Ground, CliError> {
+        let store = SqliteStore::open(&self.data, clock.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+        let (fatal, store) = (store.fatal(), Arc::new(store));
+        numbers::of_sqlite(registry, &store);
+        let (lanes, bus) = (Arc::new(MemoryLanes::default()), Arc::new(MemoryBus::default()));
+        Ok(Ground { store, lanes, bus, counters: None, fatal, ack: "fsynced", shared: false })
+    }
+
+    async fn together(
+        &self,
+        servers: &Servers,
+        entropy: &Arc<dyn Entropy>,
+        registry: &mut Registry,
+    ) -> Result<Ground, CliError> {
+        // What a worker in this process keeps, and the key of findings.
+        std::fs::create_dir_all(&self.data).map_err(|error| CliError::Usage(format!("{}: {error}", self.data.display())))?;
+        let store = Arc::new(servers.store().await?);
+        let (lanes, bus) = (Arc::new(servers.lanes().await?), Arc::new(servers.bus(entropy.clone()).await?));
+        numbers::of_cluster(registry, &store, &lanes, &bus);
+        let (_, fatal) = watch::channel(None);
+        let counters: Arc<dyn Counters> = Arc::new(servers.counters().await?);
+        Ok(Ground { store, lanes, bus, counters: Some(counters), fatal, ack: "sql_committed", shared: true })
+    }
+}

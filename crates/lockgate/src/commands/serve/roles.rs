@@ -1,0 +1,105 @@
+//! What a server process does of what all of them do together.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+use lockgate_engine::Roles;
+use lockgate_gateway::Doors;
+
+use crate::error::CliError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum Role {
+    /// Gateway, scheduler and worker
+    All,
+    /// The API, and the streams of workers
+    Gateway,
+    /// Verdicts, due jobs, deadlines, and whatever must be mended
+    Scheduler,
+    /// The built-in worker
+    Worker,
+    /// Nothing but verdicts, for schedulers elsewhere
+    Kernel,
+}
+
+/// The roles of one process, as its other settings allow them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cast {
+    pub(super) engine: Roles,
+    pub(super) doors: Doors,
+    pub(super) worker: bool,
+}
+
+impl Cast {
+    /// `shared` when other processes work on the same Store.
+    pub(super) fn of(roles: &[Role], no_worker: bool, shared: bool) -> Result<Self, CliError> {
+        let roles: BTreeSet<Role> = roles.iter().copied().collect();
+        let has = |role| roles.contains(&Role::All) || roles.contains(&role);
+        if roles.contains(&Role::Kernel) {
+            if roles.len() > 1 {
+                return usage("--roles kernel stands alone: a process that judges for others does nothing else");
+            }
+            return Ok(Self { engine: Roles::default(), doors: Doors::Kernel, worker: false });
+        }
+        let engine = Roles { gateway: has(Role::Gateway), scheduler: has(Role::Scheduler) };
+        let worker = has(Role::Worker) && !no_worker;
+        if !shared && engine != Roles::default() {
+            return usage(
+                "a server with a data folder of its own is alone and needs the roles gateway and scheduler; \
+                 to share the work, name DATABASE_URL, REDIS_URL and NATS_URL",
+            );
+        }
+        if worker && !engine.gateway {
+            return usage(
+                "the built-in worker needs the role gateway in the same process; elsewhere, run `lockgate worker`",
+            );
+        }
+        let doors = if engine.gateway { Doors::All } else { Doors::Health };
+        Ok(Self { engine, doors, worker })
+    }
+
+    pub(super) fn judges_only(self) -> bool {
+        self.doors == Doors::Kernel
+    }
+}
+
+fn usage<T>(text: &str) -> Result<T, CliError> {
+    Err(CliError::Usage(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cast(roles: &[Role], shared: bool) -> Result<Cast, CliError> {
+        Cast::of(roles, false, shared)
+    }
+
+    #[test]
+    fn all_is_everything_but_a_kernel_for_others() {
+        let all = cast(&[Role::All], false).expect("valid");
+        assert_eq!((all.engine, all.doors, all.worker), (Roles::default(), Doors::All, true));
+        assert!(!Cast::of(&[Role::All], true, false).expect("valid").worker);
+    }
+
+    #[test]
+    fn shared_work_can_be_split() {
+        let gateway = cast(&[Role::Gateway], true).expect("valid");
+        assert_eq!((gateway.engine.scheduler, gateway.doors, gateway.worker), (false, Doors::All, false));
+        let scheduler = cast(&[Role::Scheduler], true).expect("valid");
+        assert_eq!((scheduler.engine.gateway, scheduler.doors), (false, Doors::Health));
+        assert!(cast(&[Role::Gateway, Role::Worker], true).expect("valid").worker);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        for (roles, shared) in [
+            (&[Role::Gateway][..], false),
+            (&[Role::Scheduler], false),
+            (&[Role::Worker], true),
+            (&[Role::Kernel, Role::Gateway], true),
+        ] {
+            assert!(cast(roles, shared).is_err(), "{roles:?}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Several processes on PostgreSQL, Redis and NATS.
+
+mod faults;
+mod shared;
+mod stage;

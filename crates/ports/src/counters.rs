@@ -1,0 +1,86 @@
+//! Small numbers that all replicas share: circuit breakers, velocity windows, and totals that operators read.
+//!
+//! They protect and inform, they promise nothing: whoever finds them away goes on with what its own process knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
+
+#[async_trait]
+pub trait Counters: Send + Sync {
+    /// Asks a breaker to let one call through, and how it stands then. All replicas give it the same settings.
+    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway>;
+
+    /// What became of a call that was let through, and how the breaker stands then. A ticket from before the latest change
+    /// of state changes nothing.
+    async fn tell(
+        &self,
+        breaker: &str,
+        settings: &BreakerSettings,
+        ticket: Ticket,
+        outcome: CallOutcome,
+    ) -> Result<Standing, CountersAway>;
+
+    /// How a breaker stands. Changes nothing.
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway>;
+
+    /// Adds to a total. An error leaves open whether it was added.
+    async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway>;
+
+    /// The place of each job in its velocity window, in the order asked, all in one round trip. A job enters a window once
+    /// and keeps its place, which moves up as older jobs leave.
+    async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway>;
+}
+
+/// The answer to a wish to call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Go(Ticket),
+    /// Asking again makes sense after this time.
+    Refused {
+        again_in: Duration,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    Succeeded,
+    Failed,
+}
+
+/// A shared breaker at the moment of the answer. Spans instead of times: clocks of replicas differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub state: BreakerState,
+    /// In a row while closed; the whole budget otherwise.
+    pub failures: u32,
+    /// While open: how long until the first probe is let through.
+    pub probes_in: Option<Duration>,
+}
+
+/// One job and one window of a policy rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VelocityAsk {
+    pub rule: Arc<str>,
+    /// What the jobs in the window have in common.
+    pub key: Arc<str>,
+    pub job_id: Arc<str>,
+    pub span: Duration,
+    pub visit: Visit,
+}
+
+/// What a question does to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// The job is in the window from now on.
+    Enter,
+    /// The window stays as it is: the answer is the place the job has or would get.
+    Look,
+}
+
+/// The counters did not answer in time. Nobody waits for them: go on with what this process knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the shared counters do not answer ({0}); this process goes on with its own until they do")]
+pub struct CountersAway(pub Arc<str>);

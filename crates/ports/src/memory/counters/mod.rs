@@ -1,0 +1,96 @@
+//! Counters in memory: core's breaker and windows behind a lock.
+
+mod windows;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::breaker::{Breaker, BreakerSettings, Ticket};
+use lockgate_core::policy::{Velocity, VelocityWindow};
+use lockgate_core::time::Timestamp;
+use parking_lot::Mutex;
+
+use crate::clock::Clock;
+use crate::counters::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
+
+pub use windows::{OnlyLooking, Windows};
+
+/// Counters of one process, or of several simulated ones that hold the same value.
+pub struct MemoryCounters {
+    clock: Arc<dyn Clock>,
+    /// Each with the settings of whoever asked first.
+    breakers: Mutex<BTreeMap<String, Breaker>>,
+    totals: Mutex<BTreeMap<String, u64>>,
+    windows: Windows,
+}
+
+impl MemoryCounters {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, breakers: Mutex::default(), totals: Mutex::default(), windows: Windows::default() }
+    }
+
+    /// What was added to a total so far.
+    pub fn total(&self, name: &str) -> u64 {
+        self.totals.lock().get(name).copied().unwrap_or_default()
+    }
+
+    fn with<T>(
+        &self,
+        name: &str,
+        settings: &BreakerSettings,
+        act: impl FnOnce(&mut Breaker, Timestamp) -> T,
+    ) -> (T, Standing) {
+        let now = self.clock.now();
+        let mut breakers = self.breakers.lock();
+        let breaker = breakers.entry(name.to_owned()).or_insert_with(|| Breaker::new(*settings));
+        let acted = act(breaker, now);
+        let probes_in = breaker.opens_until().map(|until| until.since(now)).filter(|span| !span.is_zero());
+        (acted, Standing { state: breaker.state(now), failures: breaker.failures(), probes_in })
+    }
+}
+
+#[async_trait]
+impl Counters for MemoryCounters {
+    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway> {
+        Ok(self.with(breaker, settings, |breaker, now| match breaker.ask(now) {
+            Ok(ticket) => Asked::Go(ticket),
+            Err(refused) => Asked::Refused { again_in: refused.until.since(now) },
+        }))
+    }
+
+    async fn tell(
+        &self,
+        breaker: &str,
+        settings: &BreakerSettings,
+        ticket: Ticket,
+        outcome: CallOutcome,
+    ) -> Result<Standing, CountersAway> {
+        let ((), standing) = self.with(breaker, settings, |breaker, now| match outcome {
+            CallOutcome::Succeeded => breaker.succeeded(ticket),
+            CallOutcome::Failed => breaker.failed(ticket, now),
+        });
+        Ok(standing)
+    }
+
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway> {
+        Ok(self.with(breaker, settings, |_, _| ()).1)
+    }
+
+    async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway> {
+        *self.totals.lock().entry(total.to_owned()).or_default() += by;
+        Ok(())
+    }
+
+    async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway> {
+        let now = self.clock.now();
+        let place = |ask: &VelocityAsk| {
+            let window = VelocityWindow { rule: &ask.rule, key: &ask.key, job_id: &ask.job_id, now, span: ask.span };
+            match ask.visit {
+                Visit::Enter => self.windows.count(&window),
+                Visit::Look => OnlyLooking(&self.windows).count(&window),
+            }
+        };
+        Ok(asks.iter().map(place).collect())
+    }
+}
