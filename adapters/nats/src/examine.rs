@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use async_nats::ServerInfo;
+use async_nats::{ConnectOptions, ServerInfo};
 use lockgate_ports::checkup::{Check, Grade};
 
 use crate::error::ConnectError;
+use crate::link::dial;
 use crate::options::Options;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Every check there is, in a fixed order.
 pub async fn examine(options: &Options) -> Result<Vec<Check>, ConnectError> {
-    let connecting = async_nats::ConnectOptions::new().connection_timeout(PATIENCE).connect(options.addresses()?);
-    let away = ConnectError::Client;
-    let connected = tokio::time::timeout(PATIENCE * 2, connecting).await.map_err(|_| away("no answer".to_owned()))?;
-    let info = connected.map_err(|error| away(error.to_string()))?.server_info();
-    Ok(vec![version(&info), jetstream(&info), durability()])
+    let connecting = dial(ConnectOptions::new().connection_timeout(PATIENCE), options);
+    let connected = tokio::time::timeout(PATIENCE * 2, connecting).await;
+    let info = connected.unwrap_or_else(|_| Err(ConnectError::Client("no answer".to_owned())))?.server_info();
+    Ok(vec![version(&info), durability()])
 }
 
 fn version(info: &ServerInfo) -> Check {
@@ -24,16 +24,6 @@ fn version(info: &ServerInfo) -> Check {
     let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let grade = if (major, minor) >= (2, 9) { Grade::Good } else { Grade::Notice };
     Check::new("version", format!("NATS {}", info.version), grade, "tested: 2.9 and 2.15")
-}
-
-fn jetstream(info: &ServerInfo) -> Check {
-    match info.jetstream {
-        true => Check::new("jetstream", "on", Grade::Good, "submits and results over sys.* are kept until they are taken"),
-        false => {
-            let meaning = "doorbells ring; submits and results over sys.* cannot be taken: start the server with -js";
-            Check::new("jetstream", "off", Grade::Notice, meaning)
-        }
-    }
 }
 
 /// A server does not tell when it syncs, and need not.

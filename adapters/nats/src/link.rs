@@ -115,8 +115,13 @@ async fn connect(
     if !purpose.echo {
         connect = connect.no_echo();
     }
+    dial(connect, options).await
+}
+
+/// Connects with the login that an address may have.
+pub(crate) async fn dial(connect: ConnectOptions, options: &Options) -> Result<Client, ConnectError> {
     let addresses = options.addresses()?;
-    connect = match login(&addresses) {
+    let connect = match login(&addresses) {
         Some(Login::User { name, password }) => connect.user_and_password(name, password),
         Some(Login::Token(token)) => connect.token(token),
         None => connect,

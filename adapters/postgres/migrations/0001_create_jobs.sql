@@ -71,6 +71,9 @@ CREATE TABLE totals (
     shard BIGINT PRIMARY KEY,
     -- Raised by an activation, so that every transaction that waited for the row looks again at what is in force.
     fences BIGINT NOT NULL DEFAULT 0,
+    -- Raised when a transaction of this writer was given up with unknown outcome: should it still arrive, it finds another
+    -- number than the one it names, and fails.
+    guard BIGINT NOT NULL DEFAULT 0,
     live_critical BIGINT NOT NULL DEFAULT 0,
     live_high BIGINT NOT NULL DEFAULT 0,
     live_default BIGINT NOT NULL DEFAULT 0,

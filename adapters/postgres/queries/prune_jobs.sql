@@ -1,11 +1,12 @@
 WITH old AS MATERIALIZED (
-    SELECT job_id
+    SELECT job_id, version
     FROM jobs_done
     WHERE ended_at < (SELECT COALESCE($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) - $2
     ORDER BY ended_at, seq
     LIMIT $3
 ), gone AS (
-    DELETE FROM jobs_done USING old WHERE jobs_done.job_id = old.job_id RETURNING jobs_done.job_id
+    DELETE FROM jobs_done USING old WHERE jobs_done.job_id = old.job_id AND jobs_done.version = old.version
+    RETURNING jobs_done.job_id
 ), ids AS (
     DELETE FROM job_ids USING gone WHERE job_ids.job_id = gone.job_id
 ), logs AS (

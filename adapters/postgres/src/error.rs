@@ -18,9 +18,9 @@ pub enum ConnectError {
     Changed { version: i64 },
     #[error("{holder} has been migrating the database for too long; try again when it has ended")]
     Locked { holder: String },
-    #[error("migration {version} failed and was rolled back: {error}")]
+    #[error("migration {version} failed and was rolled back: {}", told(error))]
     Migration { version: i64, error: tokio_postgres::Error },
-    #[error("the database refused: {0}")]
+    #[error("the database refused: {}", told(.0))]
     Refused(#[from] tokio_postgres::Error),
 }
 
@@ -65,6 +65,11 @@ impl Fault {
     pub(crate) fn wants_repeating(&self) -> bool {
         self.code()
             .is_some_and(|code| matches!(*code, SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED))
+    }
+
+    /// The writer's guard was raised since it was read.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.code() == Some(&SqlState::DIVISION_BY_ZERO)
     }
 
     /// Belongs to one caller of a group, not to the server: its neighbours may be tried without it.

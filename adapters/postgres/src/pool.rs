@@ -1,5 +1,6 @@
 //! Connections for single calls, and the knowledge whether the server is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lockgate_ports::StoreError;
@@ -18,6 +19,8 @@ pub(crate) struct Door {
     pub(crate) options: Options,
     pub(crate) tally: Arc<Tally>,
     away: Mutex<Option<Away>>,
+    /// Rows of `totals` whose writer has a transaction of unknown outcome, which may still arrive.
+    unfenced: Mutex<BTreeSet<i64>>,
 }
 
 struct Away {
@@ -28,7 +31,7 @@ struct Away {
 
 impl Door {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, tally: Arc::default(), away: Mutex::new(None) }
+        Self { options, tally: Arc::default(), away: Mutex::new(None), unfenced: Mutex::default() }
     }
 
     pub(crate) async fn open(&self) -> Result<Conn, Fault> {
@@ -48,6 +51,29 @@ impl Door {
                 Err(Fault::Away(why))
             }
         }
+    }
+}
+
+impl Door {
+    pub(crate) fn lose_track(&self, shard: i64) {
+        self.unfenced.lock().insert(shard);
+    }
+
+    /// Before anything is read back: waits until transactions of unknown outcome are over, for each holds its writer's row as
+    /// long as it is open, and sees to it that one which has not arrived yet fails when it does.
+    pub(crate) async fn fence(&self) -> Result<(), Fault> {
+        let shards: Vec<i64> = self.unfenced.lock().iter().copied().collect();
+        if shards.is_empty() {
+            return Ok(());
+        }
+        let mut conn = self.open().await?;
+        conn.busy = true;
+        for shard in shards {
+            conn.rows("UPDATE totals SET guard = guard + 1 WHERE shard = $1", &[&shard]).await?;
+            self.unfenced.lock().remove(&shard);
+        }
+        conn.busy = false;
+        Ok(())
     }
 }
 

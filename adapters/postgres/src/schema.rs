@@ -55,7 +55,9 @@ pub async fn migrate(config: &Config, dialect: Dialect) -> Result<(), ConnectErr
     let holder = format!("lockgate-{:016x}", RandomState::new().hash_one(LEDGER));
     take_lock(&client, &holder).await?;
     let applied = apply(&mut client, &holder, dialect).await;
-    client.execute(LEAVE, &[&holder]).await?;
+    if let Err(error) = client.execute(LEAVE, &[&holder]).await {
+        tracing::warn!(error = %told(&error), "the lock on migrations could not be given back; it expires by itself");
+    }
     applied
 }
 

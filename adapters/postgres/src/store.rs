@@ -90,6 +90,9 @@ impl Jobs for PostgresStore {
     }
 
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
+        let Door { options, .. } = &*self.pool.door;
+        let fenced = tokio::time::timeout(options.deadline, self.pool.door.fence()).await;
+        fenced.unwrap_or(Err(Fault::TimedOut)).map_err(|fault| fault.before_commit())?;
         ask!(self, Reads, conn => reads::load(conn, ids))
     }
 

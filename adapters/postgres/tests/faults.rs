@@ -48,6 +48,22 @@ async fn a_commit_that_never_arrived_is_unknown_and_not_there() {
     assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 4);
 }
 
+/// What may still arrive after its outcome was read back must change nothing.
+#[tokio::test]
+async fn a_transaction_that_names_an_old_guard_fails_and_a_living_writer_looks_again() {
+    let stage = Stage::new().await;
+    let store = PostgresStore::connect(Options { writers: 1, ..stage.options() }).await.unwrap();
+    store.commit(stage.births("before", 1)).await.unwrap();
+    let client = stage::client(&stage.config).await;
+    client.batch_execute("UPDATE totals SET guard = guard + 1").await.unwrap();
+    let late = "BEGIN; SELECT 1 / (guard = 0)::int FROM totals WHERE shard = 0 FOR UPDATE; \
+                INSERT INTO job_ids VALUES ('late'); COMMIT";
+    assert!(client.batch_execute(late).await.is_err());
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert!(client.query("SELECT 1 FROM job_ids WHERE job_id = 'late'", &[]).await.unwrap().is_empty());
+    assert!(store.commit(stage.births("after", 2)).await.unwrap().iter().all(Result::is_ok));
+}
+
 #[tokio::test]
 async fn a_refused_transaction_is_repeated_until_it_comes_through() {
     let stage = Stage::new().await;

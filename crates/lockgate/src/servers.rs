@@ -76,7 +76,7 @@ impl ServerArgs {
                     named.into_iter().filter(|(_, is)| *is == wanted).map(|(name, _)| name).collect::<Vec<_>>().join(" and ")
                 };
                 Err(CliError::Usage(format!(
-                    "{} without {}: a cluster needs all three, a server of its own none of them",
+                    "{} without {}: a cluster needs all three; unset what is set, and the server runs on a folder of its own",
                     list(true),
                     list(false)
                 )))
@@ -98,8 +98,16 @@ impl Servers {
         PostgresStore::connect(options).await.map_err(unusable)
     }
 
+    /// A server that is away is waited for: submits, results and running jobs do not need it.
     pub(crate) async fn lanes(&self) -> Result<RedisLanes, CliError> {
-        RedisLanes::connect(&self.redis()).await.map_err(unusable)
+        let options = self.redis();
+        match RedisLanes::connect(&options).await {
+            Err(error @ lockgate_redis::ConnectError::Unreachable(_)) => {
+                tracing::warn!(%error, "nothing can be claimed until Redis is there");
+                RedisLanes::new(&options).map_err(unusable)
+            }
+            connected => connected.map_err(unusable),
+        }
     }
 
     pub(crate) async fn counters(&self) -> Result<RedisCounters, CliError> {

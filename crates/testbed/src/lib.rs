@@ -6,6 +6,7 @@
 //! the workspace's `target/servers/bin`, in `PATH`, and where Debian puts them. One that is missing is an error that says how
 //! to get it: no test is skipped because of it.
 
+mod folder;
 mod nats;
 mod ports;
 mod postgres;

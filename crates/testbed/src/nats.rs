@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::folder;
 use crate::ports::free_port;
 use crate::process::Process;
 use crate::programs::Program;
@@ -30,7 +31,7 @@ pub struct Nats {
 impl Nats {
     pub fn start() -> anyhow::Result<Self> {
         let program = PROGRAM.find()?;
-        let folder = tempfile::tempdir()?;
+        let folder = folder::fresh()?;
         let mut tries = 0;
         loop {
             let port = free_port()?;

@@ -7,6 +7,7 @@ use anyhow::Context;
 use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
+use crate::folder;
 use crate::ports::free_port;
 use crate::process::{Process, User};
 use crate::programs::Program;
@@ -49,7 +50,7 @@ impl Postgres {
         // A link in PATH has the other programs beside what it points to.
         let initdb = initdb.canonicalize()?;
         let bin = initdb.parent().context("initdb is in no folder")?.to_owned();
-        let folder = tempfile::tempdir()?;
+        let folder = folder::fresh()?;
         let user = user()?;
         if let Some(User { uid, gid }) = user {
             chown(folder.path(), Some(uid), Some(gid))?;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::folder;
 use crate::process::User;
 use crate::programs::target;
 
@@ -28,7 +29,7 @@ fn template(bin: &Path, user: Option<User>) -> anyhow::Result<PathBuf> {
     }
     fs::create_dir_all(&folder)?;
     // Made where the server's user may write, and moved into place whole: another process may be doing the same.
-    let made = tempfile::tempdir()?;
+    let made = folder::fresh()?;
     let data = made.path().join("data");
     initdb(bin, made.path(), &data, user)?;
     let partial = tempfile::tempdir_in(&folder)?.keep();

@@ -33,10 +33,15 @@ impl Default for Ears {
 }
 
 impl Ears {
-    pub(crate) fn ring(&self, ring: &Ring) {
+    /// Another process rang.
+    pub(crate) fn ring_from_afar(&self, ring: &Ring) {
         if !ring.jobs.is_empty() {
             self.tell(Arc::clone(&ring.jobs));
         }
+        self.ring(ring);
+    }
+
+    pub(crate) fn ring(&self, ring: &Ring) {
         let listening = self.listening.lock();
         if ring.lanes {
             listening.ring(&Bell::Lanes);

@@ -119,7 +119,7 @@ async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {
     while let Some(message) = heard.next().await {
         counts.received.fetch_add(1, Ordering::Relaxed);
         match Ring::read(&message.payload) {
-            Some(ring) => ears.ring(&ring),
+            Some(ring) => ears.ring_from_afar(&ring),
             // From a newer release, most likely: it may mean anyone.
             None => ears.ring_all(),
         }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::plan::Plan;
 use super::taken::{InTheWay, owners};
-use super::transaction::{Answer, Stop, Transaction};
+use super::transaction::{Answer, Place, Stop, Transaction};
 use super::{Queue, Results, Task};
 use crate::conn::Conn;
 use crate::error::Fault;
@@ -24,6 +24,8 @@ pub(super) struct Desk {
     conn: Option<Conn>,
     /// Its row of `totals`, given by the server so that writers seldom share one.
     shard: Option<i64>,
+    /// The row's guard; unknown at first, and after somebody raised it.
+    guard: Option<i64>,
 }
 
 /// Why a transaction did not happen, or is not known to.
@@ -36,7 +38,7 @@ enum Failed {
 
 impl Desk {
     pub(super) fn new(door: Arc<Door>) -> Self {
-        Self { door, conn: None, shard: None }
+        Self { door, conn: None, shard: None, guard: None }
     }
 
     pub(super) async fn serve(mut self, queue: Arc<Queue>) {
@@ -81,7 +83,11 @@ impl Desk {
                 Err(Failed::Fault(fault)) => fault,
                 settled => return settled,
             };
-            if !fault.wants_repeating() || tries == TRIES_MAX || Instant::now() >= deadline {
+            let outdated = fault.is_outdated();
+            if outdated {
+                self.guard = None;
+            }
+            if !(outdated || fault.wants_repeating()) || tries == TRIES_MAX || Instant::now() >= deadline {
                 return Err(Failed::Fault(fault));
             }
             tokio::time::sleep(repeat_after(tries)).await;
@@ -95,10 +101,11 @@ impl Desk {
         calls: usize,
         deadline: Instant,
     ) -> Result<Vec<Result<Results, StoreError>>, Failed> {
-        let (mut conn, shard) = self.connected().await.map_err(Failed::Fault)?;
+        let connected = timeout_at(deadline, self.connected()).await.unwrap_or(Err(Fault::TimedOut));
+        let (mut conn, place) = connected.map_err(Failed::Fault)?;
         conn.busy = true;
         let mut commit_sent = false;
-        let transaction = Transaction::new(&mut conn, &self.door.options, shard, plan, &mut commit_sent).run();
+        let transaction = Transaction::new(&mut conn, &self.door.options, place, plan, &mut commit_sent).run();
         let stop = match timeout_at(deadline, transaction).await {
             Ok(Ok((answers, rows))) => {
                 self.door.tally.committed(rows);
@@ -121,11 +128,17 @@ impl Desk {
         };
         self.give_up(conn, &fault, deadline).await;
         let Some(error) = known else { return Err(Failed::Fault(fault)) };
-        self.fence(shard).await;
+        self.guard = None;
+        self.door.lose_track(place.shard);
+        if let Err(fault) =
+            timeout_at(Instant::now() + self.door.options.deadline, self.door.fence()).await.unwrap_or(Err(Fault::TimedOut))
+        {
+            tracing::warn!(error = %fault, "a commit of unknown outcome could not be fenced off; it is before anything is read back");
+        }
         Err(Failed::Known(error))
     }
 
-    async fn connected(&mut self) -> Result<(Conn, i64), Fault> {
+    async fn connected(&mut self) -> Result<(Conn, Place), Fault> {
         let kept = self.conn.take().filter(|conn| !conn.is_closed());
         let mut conn = match kept {
             Some(conn) => conn,
@@ -140,7 +153,16 @@ impl Desk {
                 *self.shard.insert(number.rem_euclid(SHARDS))
             }
         };
-        Ok((conn, shard))
+        let guard = match self.guard {
+            Some(guard) => guard,
+            None => {
+                conn.busy = true;
+                let rows = conn.rows("SELECT guard FROM totals WHERE shard = $1", &[&shard]).await?;
+                let guard = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+                *self.guard.insert(guard)
+            }
+        };
+        Ok((conn, Place { shard, guard }))
     }
 
     /// Keeps the connection if it is good for more.
@@ -148,23 +170,6 @@ impl Desk {
         if fault.leaves_the_connection() && matches!(timeout_at(deadline, conn.say("ROLLBACK")).await, Ok(Ok(()))) {
             conn.busy = false;
             self.conn = Some(conn);
-        }
-    }
-
-    /// Waits until the transaction of unknown outcome is over: it holds this writer's row as long as it is open. Whoever
-    /// reads back afterwards sees what came of it. If the server cannot be reached, neither can a reader reach it.
-    async fn fence(&mut self, shard: i64) {
-        let wait = async {
-            let mut conn = self.door.open().await?;
-            conn.busy = true;
-            conn.rows("SELECT 1 FROM totals WHERE shard = $1 FOR UPDATE", &[&shard]).await?;
-            conn.busy = false;
-            Ok::<Conn, Fault>(conn)
-        };
-        match tokio::time::timeout(self.door.options.deadline, wait).await {
-            Ok(Ok(conn)) => self.conn = Some(conn),
-            Ok(Err(fault)) => tracing::warn!(error = %fault, "a commit of unknown outcome could not be waited for"),
-            Err(_) => tracing::warn!("a commit of unknown outcome is still running"),
         }
     }
 

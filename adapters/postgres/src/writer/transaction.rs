@@ -31,6 +31,13 @@ pub(super) enum Answer {
 
 const CONFLICT: Answer = Answer::Refused(ChangeError::Conflict);
 
+/// A writer's row of `totals`, as it was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) shard: i64,
+    pub(super) guard: i64,
+}
+
 /// Where a transaction stopped.
 pub(super) enum Stop {
     /// Nothing of it is there.
@@ -48,7 +55,7 @@ impl From<Fault> for Stop {
 pub(super) struct Transaction<'t, 'a> {
     pub(super) conn: &'t mut Conn,
     pub(super) options: &'t Options,
-    pub(super) shard: i64,
+    pub(super) place: Place,
     pub(super) plan: &'t Plan<'a>,
     /// Set when COMMIT is sent, for whoever gives up waiting.
     pub(super) commit_sent: &'t mut bool,
@@ -77,7 +84,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
     pub(super) fn new(
         conn: &'t mut Conn,
         options: &'t Options,
-        shard: i64,
+        place: Place,
         plan: &'t Plan<'a>,
         commit_sent: &'t mut bool,
     ) -> Self {
@@ -86,7 +93,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         Self {
             conn,
             options,
-            shard,
+            place,
             plan,
             commit_sent,
             answers,
@@ -132,7 +139,9 @@ impl<'t, 'a> Transaction<'t, 'a> {
         let (calls, weights): (Vec<Call<'a>>, Vec<u64>) = steps.into_iter().unzip();
         let answered = self.send(calls, closing).await?;
         for (rows, weight) in answered.iter().zip(weights) {
-            self.record(rows, weight, &places)?;
+            let recorded = self.record(rows, weight, &places);
+            // What cannot be read of an answer to a COMMIT was committed nevertheless.
+            recorded.map_err(|fault| if closing { Stop::Commit(fault) } else { Stop::Before(fault) })?;
         }
         for place in &standing {
             self.settle(*place);
@@ -295,14 +304,14 @@ impl<'t, 'a> Transaction<'t, 'a> {
                 sides.add(item.sheet, *seq);
             }
         }
-        let calls = sides.calls(self.shard)?;
+        let calls = sides.calls(self.place.shard)?;
         self.rows += sides.rows();
         self.send(calls, true).await?;
         Ok(())
     }
 
     fn params(&self) -> Vec<Param<'a>> {
-        self.plan.proofs.params(self.options.now(), self.shard)
+        self.plan.proofs.params(self.options.now(), self.place.shard)
     }
 
     /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
@@ -317,7 +326,12 @@ impl<'t, 'a> Transaction<'t, 'a> {
         if locks == 1 {
             calls.insert(0, Call { sql: include_str!("../../queries/lock_sessions.sql"), params: vec![Box::new(sessions)] });
         }
-        let begin = format!("{}; SELECT 1 FROM totals WHERE shard = {} FOR UPDATE", self.options.begin(), self.shard);
+        let Place { shard, guard } = self.place;
+        // A division by zero is the one way to end a transaction that is portable and needs no answer.
+        let begin = format!(
+            "{}; SELECT 1 / (guard = {guard})::int FROM totals WHERE shard = {shard} FOR UPDATE",
+            self.options.begin()
+        );
         self.begun = true;
         self.conn.prepare_all(&calls).await?;
         *self.commit_sent = closing;

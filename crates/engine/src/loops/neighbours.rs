@@ -28,7 +28,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             jobs = rings.next() => moved.extend(jobs.iter().cloned()),
             () = tokio::time::sleep_until(look_at) => {}
         }
-        let looked = if moved.is_empty() {
+        // Rings never stop under load, and the look is for what they did not tell.
+        let looked = if moved.is_empty() || Instant::now() >= look_at {
             look_at = Instant::now() + inner.settings.edge_renew;
             inner.neighbours_once().await
         } else {

@@ -42,7 +42,7 @@ impl SharingMetrics {
         reachable.set(1);
         registry.register(
             "lanes_reachable",
-            "Whether jobs can be claimed: 0 while shared lanes are away",
+            "Whether the lanes can be asked: 0 while shared ones are away",
             reachable.clone(),
         );
         let share_error = Family::<ByTenant, Share>::default();

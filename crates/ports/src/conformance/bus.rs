@@ -17,7 +17,7 @@ use lockgate_core::ids::JobId;
 
 use crate::bus::{Bell, Bus, Ear, Overheard};
 
-/// One bus as two processes have it. In one process both are the same.
+/// One bus as two processes have it.
 pub struct BusHarness {
     pub near: Arc<dyn Bus>,
     pub far: Arc<dyn Bus>,
@@ -40,7 +40,7 @@ macro_rules! bus_conformance {
             rings_of_its_own_process_are_heard_at_once,
             rings_while_nobody_waits_are_kept_as_one,
             a_dropped_ear_disturbs_no_other,
-            all_jobs_that_are_rung_for_can_be_overheard,
+            jobs_that_others_ring_for_can_be_overheard,
             nothing_is_heard_twice,
             a_listener_that_lags_delays_nobody,
             a_hundred_thousand_jobs_in_one_ring_are_all_heard,
@@ -117,23 +117,21 @@ pub async fn a_dropped_ear_disturbs_no_other(bus: BusHarness) {
     hears(&kept).await;
 }
 
-pub async fn all_jobs_that_are_rung_for_can_be_overheard(bus: BusHarness) {
-    for side in [&bus.near, &bus.far] {
-        let mut jobs = side.overhear();
-        bus.near.ring(vec![job("a"), Bell::Lanes, job("b")]).await;
-        assert_eq!(overhears(&mut jobs).await, ["a".into(), "b".into()]);
-    }
+pub async fn jobs_that_others_ring_for_can_be_overheard(bus: BusHarness) {
+    let mut jobs = bus.far.overhear();
+    bus.near.ring(vec![job("a"), Bell::Lanes, job("b")]).await;
+    assert_eq!(overhears(&mut jobs).await, ["a".into(), "b".into()]);
 }
 
-/// The answer of the far side comes behind all that the near side could be told of its own ring.
+/// The answer of the far side comes behind all that the near side could be told of its own ring, which it is not.
 pub async fn nothing_is_heard_twice(bus: BusHarness) {
     let (mut near, mut far) = (bus.near.overhear(), bus.far.overhear());
     bus.near.ring(vec![job("question")]).await;
     assert_eq!(overhears(&mut far).await, ["question".into()]);
     bus.far.ring(vec![job("answer")]).await;
-    assert_eq!(overhears(&mut near).await, ["question".into()]);
     assert_eq!(overhears(&mut near).await, ["answer".into()]);
-    assert_eq!(overhears(&mut far).await, ["answer".into()]);
+    bus.near.ring(vec![job("thanks")]).await;
+    assert_eq!(overhears(&mut far).await, ["thanks".into()]);
 }
 
 pub async fn a_listener_that_lags_delays_nobody(bus: BusHarness) {

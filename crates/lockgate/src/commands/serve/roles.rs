@@ -39,7 +39,9 @@ impl Cast {
             if roles.len() > 1 {
                 return usage("--roles kernel stands alone: a process that judges for others does nothing else");
             }
-            return Ok(Self { engine: Roles::default(), doors: Doors::Kernel, worker: false });
+            // One on a folder of its own sees to that folder; one of many leaves that to the schedulers.
+            let engine = if shared { Roles { gateway: false, scheduler: false } } else { Roles::default() };
+            return Ok(Self { engine, doors: Doors::Kernel, worker: false });
         }
         let engine = Roles { gateway: has(Role::Gateway), scheduler: has(Role::Scheduler) };
         let worker = has(Role::Worker) && !no_worker;
@@ -89,6 +91,12 @@ mod tests {
         let scheduler = cast(&[Role::Scheduler], true).expect("valid");
         assert_eq!((scheduler.engine.gateway, scheduler.doors), (false, Doors::Health));
         assert!(cast(&[Role::Gateway, Role::Worker], true).expect("valid").worker);
+    }
+
+    #[test]
+    fn a_kernel_for_others_leaves_the_work_to_them() {
+        let kernel = cast(&[Role::Kernel], true).expect("valid");
+        assert_eq!((kernel.engine.gateway, kernel.engine.scheduler, kernel.judges_only()), (false, false, true));
     }
 
     #[test]
