@@ -1,8 +1,8 @@
 //! What can be wrong with a server.
 
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-/// Why lanes cannot be used as they are configured.
+/// Why a server cannot be used as it is configured.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("{0:?} cannot name an installation: use 1 to 64 letters, digits, '-', '_' or '.'")]
@@ -20,6 +20,10 @@ pub enum ConnectError {
 impl From<RedisError> for ConnectError {
     fn from(error: RedisError) -> Self {
         match error.kind() {
+            // It says no for now: it reads its dump, runs somebody's script, or waits for its primary.
+            ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::TryAgain | ServerErrorKind::MasterDown) => {
+                Self::Unreachable(error.to_string())
+            }
             ErrorKind::Server(_) | ErrorKind::Extension => Self::Refuses(error.to_string()),
             _ => Self::Unreachable(error.to_string()),
         }

@@ -13,7 +13,7 @@ mod names;
 mod options;
 mod scripts;
 
-pub use counters::{CountersError, RedisCounters};
+pub use counters::RedisCounters;
 pub use error::ConnectError;
 pub use examine::examine;
 pub use lanes::RedisLanes;

@@ -35,14 +35,19 @@ impl Options {
 
     /// What every key begins with. The braces make one slot of them in a cluster.
     pub(crate) fn root(&self) -> Result<String, ConnectError> {
-        let name = &self.installation;
-        // Keys are found by pattern when an old layout is cleared away, so nothing in a name may mean something in one.
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
-            return Err(ConnectError::Installation(name.clone()));
-        }
-        Ok(format!("{{lockgate:{name}}}"))
+        check_installation(&self.installation)?;
+        Ok(format!("{{lockgate:{}}}", self.installation))
     }
+}
+
+/// Keys are found by pattern when an old layout is cleared away and placed by what is in braces, so nothing in a name may mean
+/// something in one.
+pub(crate) fn check_installation(name: &str) -> Result<(), ConnectError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
+        return Err(ConnectError::Installation(name.to_owned()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

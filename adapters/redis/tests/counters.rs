@@ -7,7 +7,7 @@ use lockgate_core::breaker::{BreakerSettings, BreakerState};
 use lockgate_ports::conformance::counters::Stage;
 use lockgate_ports::conformance::counters::random::does_what_core_does;
 use lockgate_ports::{Asked, CallOutcome, Counters};
-use lockgate_redis::{CountersError, RedisCounters};
+use lockgate_redis::{ConnectError, RedisCounters};
 use lockgate_testbed::{Redis, wait_until};
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -177,8 +177,8 @@ async fn a_server_that_was_away_at_the_start_is_used_when_it_comes() {
 #[tokio::test]
 async fn what_cannot_be_an_address_or_an_installation_is_refused() {
     let connect = |url, installation| RedisCounters::connect(url, installation, RESPONSE_TIMEOUT);
-    assert!(matches!(connect("nonsense", "default").await, Err(CountersError::Url(_))));
-    assert!(matches!(connect("redis://127.0.0.1:1/", "a{b}").await, Err(CountersError::Installation(_))));
+    assert!(matches!(connect("nonsense", "default").await, Err(ConnectError::Url(_))));
+    assert!(matches!(connect("redis://127.0.0.1:1/", "a{b}").await, Err(ConnectError::Installation(_))));
 }
 
 #[test]

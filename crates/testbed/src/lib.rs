@@ -13,10 +13,12 @@ mod postgres;
 mod process;
 mod programs;
 mod redis;
+mod server;
 mod template;
 mod wait;
 
 pub use nats::Nats;
 pub use postgres::{Durability, Postgres};
 pub use redis::Redis;
+pub use server::Server;
 pub use wait::wait_until;

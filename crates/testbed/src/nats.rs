@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::ports::free_port;
 use crate::process::Process;
 use crate::programs::Program;
+use crate::server::Server;
 
 const PROGRAM: Program = Program {
     name: "nats-server",
@@ -19,59 +20,24 @@ const PROGRAM: Program = Program {
     usual: &["/usr/sbin", "/usr/bin"],
     get_it: "run `make servers`, or install the package nats-server",
 };
-const TRIES: usize = 5;
 
+/// Keeps its streams over a restart.
+#[derive(Debug)]
 pub struct Nats {
-    program: PathBuf,
-    port: u16,
-    process: Process,
+    server: Server,
     folder: TempDir,
 }
 
 impl Nats {
     pub fn start() -> anyhow::Result<Self> {
-        let program = PROGRAM.find()?;
-        let folder = folder::fresh()?;
-        let mut tries = 0;
-        loop {
-            let port = free_port()?;
-            match run(&program, port, folder.path()) {
-                Ok(process) => return Ok(Self { program, port, process, folder }),
-                Err(error) if tries == TRIES => return Err(error),
-                Err(_) => tries += 1,
-            }
-        }
+        let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
+        let path = folder.path().to_owned();
+        let server = Server::start(Signal::KILL, move |port| run(&program, port, &path))?;
+        Ok(Self { server, folder })
     }
 
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.process.pid()
-    }
-
-    pub fn pause(&self) {
-        self.process.signal(Signal::STOP);
-    }
-
-    pub fn resume(&self) {
-        self.process.signal(Signal::CONT);
-    }
-
-    pub fn kill(&mut self) {
-        self.process.end(Signal::KILL);
-    }
-
-    /// Starts again on the same port, with the streams it had.
-    pub fn restart(&mut self) -> anyhow::Result<()> {
-        self.kill();
-        self.process = run(&self.program, self.port, self.folder.path())?;
-        Ok(())
+        format!("nats://127.0.0.1:{}", self.port())
     }
 
     /// Starts again on the same port, with nothing.
@@ -79,6 +45,20 @@ impl Nats {
         self.kill();
         std::fs::remove_dir_all(streams(self.folder.path()))?;
         self.restart()
+    }
+}
+
+impl Deref for Nats {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl DerefMut for Nats {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
     }
 }
 

@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,9 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::ports::free_port;
 use crate::process::{Process, User};
 use crate::programs::Program;
+use crate::server::Server;
 use crate::template;
 
 const PROGRAM: Program = Program {
@@ -19,7 +20,6 @@ const PROGRAM: Program = Program {
     usual: &["/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin"],
     get_it: "run `make servers`, or install the package postgresql-15",
 };
-const TRIES: usize = 5;
 
 /// Whether a commit survives the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,11 @@ pub enum Durability {
     Unsynced,
 }
 
+/// Keeps what was committed over a restart.
+#[derive(Debug)]
 pub struct Postgres {
-    bin: PathBuf,
-    port: u16,
-    durability: Durability,
-    settings: Vec<String>,
-    process: Process,
-    folder: TempDir,
+    server: Server,
+    _folder: TempDir,
 }
 
 impl Postgres {
@@ -46,9 +44,8 @@ impl Postgres {
 
     /// `settings` are more of `name=value` for the server.
     pub fn start_with(durability: Durability, settings: &[&str]) -> anyhow::Result<Self> {
-        let initdb = PROGRAM.find()?;
         // A link in PATH has the other programs beside what it points to.
-        let initdb = initdb.canonicalize()?;
+        let initdb = PROGRAM.find()?.canonicalize()?;
         let bin = initdb.parent().context("initdb is in no folder")?.to_owned();
         let folder = folder::fresh()?;
         let user = user()?;
@@ -57,53 +54,28 @@ impl Postgres {
         }
         template::fresh(&bin, &data(folder.path()), user)?;
         let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut tries = 0;
-        loop {
-            let port = free_port()?;
-            match run(&bin, port, durability, &settings, folder.path()) {
-                Ok(process) => return Ok(Self { bin, port, durability, settings, process, folder }),
-                Err(error) if tries == TRIES => return Err(error),
-                Err(_) => tries += 1,
-            }
-        }
+        let path = folder.path().to_owned();
+        // An immediate shutdown: as a crash, but its children end with it.
+        let server = Server::start(Signal::QUIT, move |port| run(&bin, port, durability, &settings, &path))?;
+        Ok(Self { server, _folder: folder })
     }
 
     pub fn url(&self) -> String {
-        format!("postgres://lockgate@127.0.0.1:{}/postgres", self.port)
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.process.pid()
-    }
-
-    pub fn pause(&self) {
-        self.process.signal(Signal::STOP);
-    }
-
-    pub fn resume(&self) {
-        self.process.signal(Signal::CONT);
-    }
-
-    /// Every connection is cut, in the middle of whatever it did; the next start recovers from the log.
-    pub fn kill(&mut self) {
-        self.process.end(Signal::QUIT);
-    }
-
-    /// Starts again on the same port, with what was committed.
-    pub fn restart(&mut self) -> anyhow::Result<()> {
-        self.kill();
-        self.process = run(&self.bin, self.port, self.durability, &self.settings, self.folder.path())?;
-        Ok(())
+        format!("postgres://lockgate@127.0.0.1:{}/postgres", self.port())
     }
 }
 
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.kill();
+impl Deref for Postgres {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl DerefMut for Postgres {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
     }
 }
 

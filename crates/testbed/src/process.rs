@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Process {
     pid: Pid,
     keeper: Option<JoinHandle<()>>,
-    /// The user it runs as, if not ours.
+    /// Its output.
     log: PathBuf,
 }
 

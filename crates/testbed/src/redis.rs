@@ -2,16 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::PathBuf;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::ports::free_port;
 use crate::process::Process;
 use crate::programs::Program;
+use crate::server::Server;
 
 const PROGRAM: Program = Program {
     name: "redis-server",
@@ -19,81 +20,57 @@ const PROGRAM: Program = Program {
     usual: &["/usr/bin"],
     get_it: "run `make servers`, or install the package redis-server",
 };
-/// Times another program may take the port that was free.
-const TRIES: usize = 5;
 
+/// Keeps nothing: one that starts again is empty.
+#[derive(Debug)]
 pub struct Redis {
-    program: PathBuf,
-    port: u16,
-    process: Process,
-    folder: TempDir,
+    server: Server,
+    _folder: TempDir,
 }
 
 impl Redis {
     pub fn start() -> anyhow::Result<Self> {
-        let program = PROGRAM.find()?;
-        let folder = folder::fresh()?;
-        let mut tries = 0;
-        loop {
-            let port = free_port()?;
-            match run(&program, port, &folder) {
-                Ok(process) => return Ok(Self { program, port, process, folder }),
-                Err(error) if tries == TRIES => return Err(error),
-                Err(_) => tries += 1,
-            }
-        }
+        let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
+        let path = folder.path().to_owned();
+        let server = Server::start(Signal::KILL, move |port| run(&program, port, &path))?;
+        Ok(Self { server, _folder: folder })
     }
 
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.process.pid()
-    }
-
-    /// It hangs: connections stay, nothing is answered.
-    pub fn pause(&self) {
-        self.process.signal(Signal::STOP);
-    }
-
-    pub fn resume(&self) {
-        self.process.signal(Signal::CONT);
-    }
-
-    /// It is gone, and everything it knew.
-    pub fn kill(&mut self) {
-        self.process.end(Signal::KILL);
-    }
-
-    /// Starts again on the same port, empty.
-    pub fn restart(&mut self) -> anyhow::Result<()> {
-        self.kill();
-        self.process = run(&self.program, self.port, &self.folder)?;
-        Ok(())
+        format!("redis://127.0.0.1:{}/", self.port())
     }
 
     /// Sends one inline command and gives the first bytes of the answer.
     pub fn command(&self, line: &str) -> std::io::Result<String> {
-        ask(self.port, line)
+        ask(self.port(), line)
     }
 }
 
-fn run(program: &std::path::Path, port: u16, folder: &TempDir) -> anyhow::Result<Process> {
+impl Deref for Redis {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl DerefMut for Redis {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
+    }
+}
+
+fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<Process> {
     let set = [
         ("--port", port.to_string()),
         ("--bind", "127.0.0.1".to_owned()),
         ("--save", String::new()),
         ("--appendonly", "no".to_owned()),
         ("--maxmemory-policy", "noeviction".to_owned()),
-        ("--dir", folder.path().display().to_string()),
+        ("--dir", folder.display().to_string()),
     ];
     let args = set.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
-    let process = Process::spawn(program, args, None, &folder.path().join("redis.log"))?;
+    let process = Process::spawn(program, args, None, &folder.join("redis.log"))?;
     process.wait_ready("redis-server answers", || ask(port, "PING").is_ok_and(|answer| answer.starts_with("+PONG")))?;
     Ok(process)
 }

@@ -11,21 +11,13 @@ use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
 use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
 use redis::{Client, Script, ScriptInvocation, cmd};
 
+use crate::error::ConnectError;
 use link::Link;
 use names::Names;
 use scripts::SCRIPTS;
 
 /// How long the server remembers a breaker nobody asks, and failures that neither a success nor a third one followed.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-
-/// Why counters cannot be used as they are configured.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CountersError {
-    #[error("the Redis URL cannot be used: {0}. It looks like redis://user:password@host:6379/0")]
-    Url(String),
-    #[error("{0:?} cannot name an installation: use 1 to 64 letters, digits, '-', '_' or '.'")]
-    Installation(String),
-}
 
 pub struct RedisCounters {
     link: Link,
@@ -35,9 +27,9 @@ pub struct RedisCounters {
 impl RedisCounters {
     /// A server that is away is no error: its counters are, until it comes. No call waits longer than `response_timeout`,
     /// and while the server is known to be away no call waits at all.
-    pub async fn connect(url: &str, installation: &str, response_timeout: Duration) -> Result<Self, CountersError> {
+    pub async fn connect(url: &str, installation: &str, response_timeout: Duration) -> Result<Self, ConnectError> {
         let names = Names::of(installation)?;
-        let client = Client::open(url).map_err(|error| CountersError::Url(error.to_string()))?;
+        let client = Client::open(url).map_err(|error| ConnectError::Url(error.to_string()))?;
         Ok(Self { link: Link::connect(client, response_timeout).await, names })
     }
 

@@ -1,23 +1,18 @@
 //! What the counters are called on the server. Operators know these names.
 
-use super::CountersError;
+use crate::error::ConnectError;
+use crate::options::check_installation;
 
 /// The installation whose names carry no prefix.
 const DEFAULT: &str = "default";
-/// Longest name of an installation: it is part of every key.
-const NAME_MAX: usize = 64;
 
 pub(super) struct Names {
     prefix: String,
 }
 
 impl Names {
-    pub(super) fn of(installation: &str) -> Result<Self, CountersError> {
-        // A brace would move keys of one script to different slots of a cluster.
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if installation.is_empty() || installation.len() > NAME_MAX || !installation.chars().all(plain) {
-            return Err(CountersError::Installation(installation.to_owned()));
-        }
+    pub(super) fn of(installation: &str) -> Result<Self, ConnectError> {
+        check_installation(installation)?;
         let prefix = if installation == DEFAULT { "lockgate".to_owned() } else { format!("{installation}:lockgate") };
         Ok(Self { prefix })
     }
@@ -57,7 +52,7 @@ mod tests {
         assert_eq!(names.breaker("safety")[0], "staging:lockgate:cb:safety:failures");
         assert_eq!(names.window("r:1", "[]"), "{staging:lockgate:velocity}:3:r:1:[]");
         for wrong in ["", "a{b", "a b", &"x".repeat(65)] {
-            assert!(matches!(Names::of(wrong), Err(CountersError::Installation(_))), "{wrong:?}");
+            assert!(matches!(Names::of(wrong), Err(ConnectError::Installation(_))), "{wrong:?}");
         }
     }
 }
