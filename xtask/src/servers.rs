@@ -89,7 +89,7 @@ impl Cluster {
             gateways.push(self.process("gateway", n).await?);
         }
         for n in 1..=SCHEDULERS {
-            self.process("scheduler", n).await?;
+            self.process("scheduler,orchestrator", n).await?;
         }
         for n in 1..=WORKERS {
             let name = format!("worker-{n}");

@@ -2,6 +2,10 @@ WITH old AS MATERIALIZED (
     SELECT job_id, version
     FROM jobs_done
     WHERE ended_at < (SELECT COALESCE($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) - $2
+        AND NOT EXISTS (
+            SELECT 1 FROM run_jobs JOIN runs ON runs.run_id = run_jobs.run_id AND runs.state < 4
+            WHERE run_jobs.job_id = jobs_done.job_id
+        )
     ORDER BY ended_at, seq
     LIMIT $3
 ), gone AS (
@@ -15,6 +19,8 @@ WITH old AS MATERIALIZED (
     DELETE FROM idempotency USING gone WHERE idempotency.job_id = gone.job_id
 ), owed AS (
     DELETE FROM duties USING gone WHERE duties.job_id = gone.job_id
+), parts AS (
+    DELETE FROM run_jobs USING gone WHERE run_jobs.job_id = gone.job_id
 ), letters AS (
     DELETE FROM dead_letters USING gone WHERE dead_letters.job_id = gone.job_id RETURNING dead_letters.priority
 ), counted AS (

@@ -18,6 +18,7 @@ mod pool;
 mod reads;
 mod retry;
 mod row;
+mod run_sheet;
 mod schema;
 mod sheet;
 mod store;

@@ -20,14 +20,22 @@ struct Migration {
     sql: &'static str,
 }
 
-const COMMON: [Migration; 3] = [
+/// Of both dialects; those between them have a variant for each.
+const COMMON: [Migration; 4] = [
     Migration { version: 1, sql: include_str!("../migrations/0001_create_jobs.sql") },
     Migration { version: 2, sql: include_str!("../migrations/0002_create_sessions.sql") },
     Migration { version: 3, sql: include_str!("../migrations/0003_create_governance.sql") },
+    Migration { version: 5, sql: include_str!("../migrations/0005_create_runs.sql") },
 ];
-const POSTGRES: Migration = Migration { version: 4, sql: include_str!("../migrations/0004_tune_postgres.sql") };
-const COCKROACH: Migration = Migration { version: 4, sql: include_str!("../migrations/0004_shard_cockroach.sql") };
-const KNOWN: i64 = 4;
+const POSTGRES: [Migration; 2] = [
+    Migration { version: 4, sql: include_str!("../migrations/0004_tune_postgres.sql") },
+    Migration { version: 6, sql: include_str!("../migrations/0006_tune_runs_postgres.sql") },
+];
+const COCKROACH: [Migration; 2] = [
+    Migration { version: 4, sql: include_str!("../migrations/0004_shard_cockroach.sql") },
+    Migration { version: 6, sql: include_str!("../migrations/0006_shard_runs_cockroach.sql") },
+];
+const KNOWN: i64 = 6;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);
@@ -74,7 +82,9 @@ fn migrations(dialect: Dialect) -> impl Iterator<Item = Migration> {
         Dialect::Postgres => POSTGRES,
         Dialect::Cockroach => COCKROACH,
     };
-    COMMON.into_iter().chain([own])
+    let mut all: Vec<Migration> = COMMON.into_iter().chain(own).collect();
+    all.sort_unstable_by_key(|migration| migration.version);
+    all.into_iter()
 }
 
 /// Two processes may make the tables at once; then the server tells one of them that they exist, which is as good.

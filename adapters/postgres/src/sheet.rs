@@ -92,7 +92,16 @@ impl Sheet {
     /// Whether it writes more than the job's own row.
     pub(crate) fn has_more(&self) -> bool {
         let letter = self.transition().dead_letter.is_some() || self.drops_letter();
-        letter || !self.duties.is_empty() || !self.audit.is_empty() || !self.change.outbox.is_empty()
+        letter
+            || self.concerns_a_run()
+            || !self.duties.is_empty()
+            || !self.audit.is_empty()
+            || !self.change.outbox.is_empty()
+    }
+
+    /// Whether the run of the job, if it has one, must know: the job is new, or has ended.
+    fn concerns_a_run(&self) -> bool {
+        self.job().request.run.is_some() && (self.is_birth() || self.job().state().is_terminal())
     }
 
     /// How much it adds to a transaction.
@@ -104,7 +113,7 @@ impl Sheet {
 }
 
 /// A change with this much text weighs as much as two without.
-const WEIGHT_BYTES: usize = 4_096;
+pub(crate) const WEIGHT_BYTES: usize = 4_096;
 
 /// The form of the ids that are made here.
 pub(crate) fn is_uuid_v7(id: &str) -> bool {

@@ -24,6 +24,25 @@ use crate::sheet::Sheet;
 use crate::writer::Writer;
 use crate::{desk, reads, schema};
 
+/// Runs a call on a connection of the pool, within the deadline and as often as the server asks for it.
+macro_rules! ask {
+    ($store:ident, $kind:ident, $conn:ident => $work:expr) => {{
+        let mut turn = $store.pool.turn(Kind::$kind).await?;
+        loop {
+            let mut conn = turn.conn().await?;
+            let answer = {
+                let $conn = &mut conn;
+                tokio::time::timeout_at(turn.deadline, $work).await
+            };
+            if let Some(answer) = turn.judge(conn, answer).await {
+                break answer;
+            }
+        }
+    }};
+}
+
+mod runs;
+
 /// Jobs deleted by one transaction.
 const PRUNED_AT_ONCE: usize = 1_000;
 
@@ -60,23 +79,29 @@ impl PostgresStore {
     fn begin(&self) -> &'static str {
         self.pool.door.options.begin()
     }
-}
 
-/// Runs a call on a connection of the pool, within the deadline and as often as the server asks for it.
-macro_rules! ask {
-    ($store:ident, $kind:ident, $conn:ident => $work:expr) => {{
-        let mut turn = $store.pool.turn(Kind::$kind).await?;
-        loop {
-            let mut conn = turn.conn().await?;
-            let answer = {
-                let $conn = &mut conn;
-                tokio::time::timeout_at(turn.deadline, $work).await
-            };
-            if let Some(answer) = turn.judge(conn, answer).await {
-                break answer;
+    /// Before anything is read back that may have been committed with unknown outcome.
+    async fn fenced(&self) -> Result<(), StoreError> {
+        let Door { options, .. } = &*self.pool.door;
+        let fenced = tokio::time::timeout(options.deadline, self.pool.door.fence()).await;
+        fenced.unwrap_or(Err(Fault::TimedOut)).map_err(|fault| fault.before_commit())
+    }
+
+    /// Whole runs, until they and their nodes are `limit` rows or more.
+    async fn prune_runs(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        let (mut gone, mut rows) = (0, 0);
+        while rows < limit {
+            let batch = (limit - rows).min(PRUNED_AT_ONCE);
+            let (runs, went) = ask!(self, Writes, conn => desk::prune_runs(conn, self.now(), keep, batch))?;
+            if runs == 0 {
+                break;
             }
+            gone += runs;
+            rows += went;
         }
-    }};
+        ask!(self, Writes, conn => desk::forget_of_runs(conn, self.now(), keep))?;
+        Ok(gone)
+    }
 }
 
 #[async_trait]
@@ -90,9 +115,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
-        let Door { options, .. } = &*self.pool.door;
-        let fenced = tokio::time::timeout(options.deadline, self.pool.door.fence()).await;
-        fenced.unwrap_or(Err(Fault::TimedOut)).map_err(|fault| fault.before_commit())?;
+        self.fenced().await?;
         ask!(self, Reads, conn => reads::load(conn, ids))
     }
 
@@ -256,7 +279,7 @@ impl Upkeep for PostgresStore {
             }
         }
         ask!(self, Writes, conn => desk::forget(conn, self.now()))?;
-        Ok(gone)
+        Ok(gone + self.prune_runs(keep, limit).await?)
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {

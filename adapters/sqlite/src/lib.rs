@@ -12,6 +12,7 @@ mod folder;
 mod readers;
 mod reads;
 mod row;
+mod run_sheet;
 mod schema;
 mod sheet;
 mod store;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockgate_core::dag::RunState;
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::lane::Priority;
@@ -18,6 +19,25 @@ pub(crate) fn state_code(state: JobState) -> i64 {
 pub(crate) fn state(code: i64) -> Result<JobState, Fault> {
     let found = usize::try_from(code).ok().and_then(|code| JobState::ALL.get(code).copied());
     found.ok_or_else(|| Fault::Row(format!("{code} is not a job state")))
+}
+
+pub(crate) fn run_state_code(state: RunState) -> i64 {
+    state as i64
+}
+
+pub(crate) fn run_state(code: i64) -> Result<RunState, Fault> {
+    let found = usize::try_from(code).ok().and_then(|code| RunState::ALL.get(code).copied());
+    found.ok_or_else(|| Fault::Row(format!("{code} is not a run state")))
+}
+
+/// The node itself has a number that no item has.
+pub(crate) fn item_code(item: Option<u32>) -> i64 {
+    item.map_or(-1, i64::from)
+}
+
+pub(crate) fn item(code: i64) -> Result<Option<u32>, Fault> {
+    let item = (code != -1).then(|| u32::try_from(code)).transpose();
+    item.map_err(|_| Fault::Row(format!("{code} is not an item")))
 }
 
 pub(crate) fn priority_code(priority: Priority) -> usize {
@@ -62,6 +82,18 @@ mod tests {
         }
         assert_eq!((state_code(JobState::Pending), state_code(JobState::Scheduled)), (0, 2));
         assert!(state(11).is_err());
+    }
+
+    #[test]
+    fn run_states_and_items_are_the_numbers_the_schema_names() {
+        for (code, state) in (0..).zip(RunState::ALL) {
+            assert_eq!((run_state_code(state), run_state(code).unwrap()), (code, state));
+            assert_eq!(state.is_over(), code >= 4);
+        }
+        assert!(run_state(9).is_err() && item(-2).is_err());
+        for wanted in [None, Some(0), Some(u32::MAX)] {
+            assert_eq!(item(item_code(wanted)).unwrap(), wanted);
+        }
     }
 
     #[test]

@@ -4,11 +4,12 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
     include_str!("../migrations/0004_unname_lane_pools.sql"),
+    include_str!("../migrations/0005_create_runs.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

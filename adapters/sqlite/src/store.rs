@@ -1,5 +1,7 @@
 //! The port, method by method: writes go to the writing thread, reads to the reading threads.
 
+mod runs;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

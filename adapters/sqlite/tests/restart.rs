@@ -2,12 +2,15 @@
 
 mod stage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::audit::Block;
+use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead};
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Duty, JobState};
-use lockgate_core::request::Json;
+use lockgate_core::request::{JobRequest, Json, RunRef};
+use lockgate_ports::store::{RunChange, Runs};
 use lockgate_ports::{
     Change, ChangeError, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Trail, Upkeep,
 };
@@ -62,6 +65,40 @@ async fn what_governance_decided_is_there_after_a_restart() {
     assert_eq!(owing.iter().map(|job| job.request.job_id.as_str()).collect::<Vec<_>>(), ["job-0"]);
     assert_eq!(store.detail(&"job-0".into()).await.unwrap().unwrap().result, Some(Json::trusted("1")));
     assert_eq!((store.audit(0, 10).await.unwrap(), store.head().await.unwrap()), (rows, Some(block)));
+}
+
+#[tokio::test]
+async fn runs_and_what_they_have_not_heard_are_there_after_a_restart() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let text = r#"{"id":"run-a","dag":{"name":"etl","version":1},"tenant":"acme","actor":"ann","params":"{}","began_at":0}"#;
+    let head = RunHead { version: 1, ..serde_json::from_str(text).unwrap() };
+    let mut ended = stage.ended_lives("job", 1);
+    for change in &mut ended {
+        let part = RunRef { run: head.id.clone(), node: 0, item: None, round: 0, undo: false };
+        let request = JobRequest { run: Some(part), ..(*change.transition.job.request).clone() };
+        change.transition.job.request = Arc::new(request);
+    }
+    let [birth, end] = <[Change; 2]>::try_from(ended).unwrap();
+    let nodes = vec![(NodeKey::of(0), NodeRun { state: NodeState::Running, ..NodeRun::default() })];
+    let start = RunChange { head, nodes, jobs: vec![birth.transition], heard: Vec::new(), key: None, audit: Vec::new() };
+    let seq = store.advance(vec![start]).await.unwrap()[0].clone().unwrap()[0];
+    let mut end = end;
+    end.transition.job.seq = seq;
+    assert!(store.commit(vec![end]).await.unwrap()[0].is_ok());
+    let ids = ["run-a".into()];
+    let run = store.load_runs(&ids).await.unwrap();
+    let news = store.news(&ids, 10).await.unwrap();
+    assert!(run[0].as_ref().is_some_and(|run| run.nodes.len() == 1) && news.len() == 1);
+    drop(store);
+
+    let store = stage.open();
+    assert_eq!(store.load_runs(&ids).await.unwrap(), run);
+    let found = store.news(&ids, 10).await.unwrap();
+    assert_eq!(format!("{found:?}"), format!("{news:?}"));
+    assert_eq!(store.unheard(Duration::ZERO, 10).await.unwrap(), ids);
+    let totals = store.totals().await.unwrap();
+    assert_eq!((totals.live.iter().sum::<u64>(), totals.ended), (0, 1));
 }
 
 #[tokio::test]

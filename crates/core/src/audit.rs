@@ -43,10 +43,18 @@ pub enum Action {
     SafetyBypassed,
     BypassRefused,
     ActionRefused,
+    DagStored,
+    RunStarted,
+    RunPaused,
+    RunResumed,
+    RunCancelled,
+    RunRerun,
+    CompensationResolved,
+    CompensationRetried,
 }
 
 impl Action {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 25] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -64,6 +72,14 @@ impl Action {
         Self::SafetyBypassed,
         Self::BypassRefused,
         Self::ActionRefused,
+        Self::DagStored,
+        Self::RunStarted,
+        Self::RunPaused,
+        Self::RunResumed,
+        Self::RunCancelled,
+        Self::RunRerun,
+        Self::CompensationResolved,
+        Self::CompensationRetried,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -85,6 +101,14 @@ impl Action {
             Self::SafetyBypassed => "safety_bypassed",
             Self::BypassRefused => "bypass_refused",
             Self::ActionRefused => "action_refused",
+            Self::DagStored => "dag_stored",
+            Self::RunStarted => "run_started",
+            Self::RunPaused => "run_paused",
+            Self::RunResumed => "run_resumed",
+            Self::RunCancelled => "run_cancelled",
+            Self::RunRerun => "run_rerun",
+            Self::CompensationResolved => "compensation_resolved",
+            Self::CompensationRetried => "compensation_retried",
         }
     }
 

@@ -97,6 +97,22 @@ name!(
     AttemptToken
 );
 
+name!(
+    /// One execution of a DAG. Minted by us: `run-` and a UUIDv7.
+    RunId
+);
+
+impl RunId {
+    /// Begins every run id. Clients cannot choose job ids that begin with it.
+    pub const PREFIX: &str = "run-";
+
+    /// The run that a bell's id names, if it is one. Ids of the jobs of a run begin with its id and go on after it.
+    pub fn of(id: &JobId) -> Option<Self> {
+        let text = id.as_str();
+        (text.starts_with(Self::PREFIX) && !text.contains('~')).then(|| Self::new(text))
+    }
+}
+
 /// Position of a job in the Store's commit order. Assigned by the Store, stable for all lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -153,6 +169,13 @@ mod tests {
         assert_eq!(check_name("a b"), Err(NameError::Character(' ')));
         assert_eq!(check_name(".a"), Err(NameError::Edge));
         assert_eq!(check_name(&"x".repeat(129)), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn a_run_is_told_from_the_jobs_of_a_run() {
+        assert_eq!(RunId::of(&"run-1".into()), Some("run-1".into()));
+        assert_eq!(RunId::of(&"run-1.3~0".into()), None);
+        assert_eq!(RunId::of(&"order-7".into()), None);
     }
 
     #[test]

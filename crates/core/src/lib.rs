@@ -6,6 +6,8 @@
 pub mod audit;
 pub mod breaker;
 pub mod config;
+pub mod dag;
+mod formula;
 mod glob;
 pub mod ids;
 pub mod job;

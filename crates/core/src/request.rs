@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::ids::{ActorId, JobId, PoolName, TenantId, Topic, WorkerId, check_name};
+use crate::ids::{ActorId, JobId, PoolName, RunId, TenantId, Topic, WorkerId, check_name};
 use crate::lane::{Priority, Shape};
 use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
+use crate::verdict::ApprovalTerms;
 
 /// Labels that say where a job may run: the worker must match them.
 const PLACEMENT_LABELS: [&str; 3] = ["placement.", "constraint.", "node."];
@@ -24,8 +25,12 @@ const PREFERRED_WORKER: &str = "preferred_worker_id";
 /// Labels by which the platform marks a job that ran unjudged: nobody else may say so, or deny it.
 const LABELS_OF_BYPASSES: &str = "safety_bypass";
 
-/// JSON text that was parsed once and is carried unparsed from then on.
-#[derive(Clone, PartialEq, Eq)]
+/// Beginnings of ids of jobs that runs start, and of jobs that undo them.
+const RESERVED_IDS: [&str; 2] = [RunId::PREFIX, "comp-"];
+
+/// JSON text that was parsed once and is carried unparsed from then on. Inside of other JSON it is a text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Json(Arc<str>);
 
 impl Json {
@@ -166,6 +171,36 @@ pub struct JobRequest {
     /// Jobs with the same key share the limits that are set per key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<Arc<str>>,
+    /// The run that the job belongs to. Set by the platform only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunRef>,
+    /// People must agree before each life's first attempt, whatever policy says. Set by the platform only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+}
+
+/// Which part of a run a job is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRef {
+    pub run: RunId,
+    pub node: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
+    #[serde(default)]
+    pub round: u32,
+    /// It undoes what the node did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
+}
+
+/// A question to people that stands in the way of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    pub reason: Arc<str>,
+    pub terms: ApprovalTerms,
+    /// Their agreement is all there is to do: the job has succeeded then, no worker is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only: bool,
 }
 
 /// SHA-256 over the client's own fields.
@@ -212,6 +247,8 @@ impl JobRequest {
             risk_tags: new.risk_tags.into_iter().map(Arc::from).collect(),
             trace_id: new.trace_id.map(Arc::from),
             concurrency_key: new.concurrency_key.map(Arc::from),
+            run: None,
+            gate: None,
         })
     }
 
@@ -314,6 +351,11 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         if let Some(Err(error)) = name.as_deref().map(check_name) {
             refuse(field, &error);
         }
+    }
+    if let Some(prefix) =
+        RESERVED_IDS.into_iter().find(|prefix| new.job_id.as_ref().is_some_and(|id| id.starts_with(prefix)))
+    {
+        refuse("job_id", &format_args!("must not begin with {prefix:?}: the platform names its own jobs so"));
     }
     if new.payload.as_ref().is_some_and(|payload| payload.as_str().len() > PAYLOAD_BYTES_MAX) {
         refuse("payload", &format_args!("must be at most {PAYLOAD_BYTES_MAX} bytes of JSON"));

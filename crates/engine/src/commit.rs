@@ -122,6 +122,10 @@ impl Inner {
                 }
             }
             bells.push(Bell::Job(job.request.job_id.clone()));
+            if let Some(part) = job.request.run.as_ref().filter(|_| job.state().is_terminal()) {
+                self.orchestra.call([part.run.clone()]);
+                bells.push(Bell::run(&part.run));
+            }
         }
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
@@ -216,9 +220,7 @@ impl Inner {
         }
         let mut judgements = self.ports.kernel.judge(requests).await;
         self.metrics.governance.judged(&judgements);
-        if self.fail_mode() == FailMode::Open {
-            self.let_through(requests, &mut judgements);
-        }
+        self.let_through(requests, &mut judgements);
         judgements
     }
 
@@ -228,10 +230,13 @@ impl Inner {
         self.settings.fail_mode.unwrap_or_else(by_policy)
     }
 
-    /// Fail open: what nobody judged runs, marked, counted, audited, and judged later.
+    /// Fail open: what nobody judged runs, marked, counted, audited, and judged later. What undoes work is let through in
+    /// any case: leaving half of a saga standing is the greater harm.
     fn let_through(&self, requests: &[Arc<JobRequest>], judgements: &mut [Judgement]) {
+        let open = self.fail_mode() == FailMode::Open;
         for (request, judgement) in requests.iter().zip(judgements) {
-            if *judgement == Judgement::Unavailable {
+            let undoes = request.run.as_ref().is_some_and(|part| part.undo);
+            if *judgement == Judgement::Unavailable && (open || undoes) {
                 tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
                 self.metrics.governance.let_through(request);
                 self.bypassed.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! What a caller of the service can be told.
 
-use lockgate_core::ids::JobId;
+use lockgate_core::dag::plan::Refusal;
+use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Illegal;
 use lockgate_core::request::FieldError;
 use lockgate_ports::StoreError;
@@ -13,12 +14,18 @@ pub enum ApiError {
     Invalid(Vec<FieldError>),
     #[error("there is no job {0:?}")]
     NotFound(JobId),
+    /// Something else than a job.
+    #[error("there is no {what} {name:?}")]
+    NoSuch { what: &'static str, name: String },
     /// The same idempotency key or job id was used for something else.
-    #[error("{what} already belongs to job {first:?}, which asked for something else")]
+    #[error("{what} already belongs to {first:?}, which asked for something else")]
     KeyTaken { what: &'static str, first: String },
     /// The job is not in a state that allows this.
     #[error("{0}")]
     State(Illegal),
+    /// The run is not in a state that allows this.
+    #[error("{0}")]
+    RunState(Refusal),
     /// Somebody else changed it meanwhile.
     #[error("{0}")]
     Outdated(String),
@@ -38,17 +45,21 @@ impl ApiError {
         Self::Invalid(vec![FieldError::new(field, message)])
     }
 
+    pub(crate) fn no_run(id: &RunId) -> Self {
+        Self::NoSuch { what: "run", name: id.to_string() }
+    }
+
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid_argument",
-            Self::NotFound(_) => "not_found",
+            Self::NotFound(_) | Self::NoSuch { .. } => "not_found",
             Self::KeyTaken { .. } => "idempotency_conflict",
             Self::State(Illegal::Terminal(_)) => "already_ended",
             Self::State(Illegal::Superseded) => "superseded",
             Self::State(Illegal::SelfApproval) => "self_approval",
             Self::State(Illegal::StaleApproval(_)) => "stale_approval",
             Self::State(Illegal::ApprovalExpired) => "approval_expired",
-            Self::State(_) => "wrong_state",
+            Self::State(_) | Self::RunState(_) => "wrong_state",
             Self::Outdated(_) => "outdated",
             Self::Exhausted(_) => "exhausted",
             Self::Unavailable(_) => "unavailable",

@@ -11,6 +11,7 @@ mod error;
 mod kernel;
 mod loops;
 mod metrics;
+mod runs;
 mod service;
 mod settings;
 
@@ -35,8 +36,9 @@ pub use error::ApiError;
 pub use kernel::LocalKernel;
 pub use metrics::Metrics;
 pub use service::{
-    Activated, ApprovalAnswer, ConfigText, Considered, JobView, LaneView, PoolConsidered, PoolView, Queues, ReplayRequest,
-    Replayed, Submitted, Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
+    Activated, ApprovalAnswer, ConfigText, Considered, DagView, JobView, LaneView, PoolConsidered, PoolView, Queues,
+    ReplayRequest, Replayed, RunOrder, RunView, RunWatch, StartRun, StartedRun, Submitted, Verified, Watch, WatchItem, Why,
+    WorkerStatus, WorkerView,
 };
 pub use settings::{Roles, Settings};
 
@@ -73,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) lanes: Mutex<Condition>,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
+    /// Runs that wait for a step, and those that are remembered.
+    pub(crate) orchestra: runs::Orchestra,
     /// Attempts let through unjudged that the shared total does not have yet.
     pub(crate) bypassed: AtomicU64,
 }
@@ -100,6 +104,7 @@ impl Engine {
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
+            orchestra: runs::Orchestra::new(settings.roles.orchestrator),
             bypassed: AtomicU64::new(0),
             ports,
             settings,

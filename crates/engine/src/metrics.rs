@@ -1,6 +1,7 @@
 //! Metric families of the engine. Handles are kept; nothing is looked up by name on the hot path.
 
 mod governance;
+mod runs;
 mod sharing;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub(crate) use governance::GovernanceMetrics;
+pub(crate) use runs::RunMetrics;
 pub(crate) use sharing::SharingMetrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +81,7 @@ pub struct Metrics {
     inflight: Gauge,
     ready_rows: Counter,
     pub(crate) governance: GovernanceMetrics,
+    pub(crate) runs: RunMetrics,
     pub(crate) sharing: SharingMetrics,
 }
 
@@ -137,8 +140,9 @@ impl Metrics {
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
         let governance = GovernanceMetrics::new(registry);
+        let runs = RunMetrics::new(registry);
         let sharing = SharingMetrics::new(registry);
-        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance, sharing }
+        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance, runs, sharing }
     }
 
     fn of(&self, job: &Job) -> &PriorityCounters {

@@ -12,11 +12,13 @@ pub struct Roles {
     pub gateway: bool,
     /// Judges what waits for a verdict, moves what is due, ends what is over, and mends what was forgotten.
     pub scheduler: bool,
+    /// Takes the steps of runs.
+    pub orchestrator: bool,
 }
 
 impl Default for Roles {
     fn default() -> Self {
-        Self { gateway: true, scheduler: true }
+        Self { gateway: true, scheduler: true, orchestrator: true }
     }
 }
 
@@ -60,6 +62,12 @@ pub struct Settings {
     pub scan_every: Duration,
     /// How often new audit rows are sealed into a block.
     pub seal_every: Duration,
+    /// Runs are looked over this often: delays that are over, leadership.
+    pub runs_every: Duration,
+    /// News that no step consumed for this long are looked for.
+    pub unheard_after: Duration,
+    /// All live runs are planned anew this often, as if nothing were known of them.
+    pub sweep_every: Duration,
     /// How long a new policy is not acknowledged while attempts it called back may still be about to start.
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
@@ -95,6 +103,9 @@ impl Default for Settings {
             prune_every: Duration::from_secs(60),
             scan_every: Duration::from_secs(1),
             seal_every: Duration::from_secs(1),
+            runs_every: Duration::from_secs(1),
+            unheard_after: Duration::from_secs(2),
+            sweep_every: Duration::from_secs(60),
             recall_within: Duration::from_secs(2),
             fail_mode: None,
             roles: Roles::default(),

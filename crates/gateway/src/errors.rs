@@ -32,9 +32,13 @@ pub(crate) fn face(error: &ApiError) -> Face {
     let face = |http, grpc, title, retry_after| Face { http, grpc, title, retry_after };
     match error {
         ApiError::Invalid(_) => face(StatusCode::BAD_REQUEST, Code::InvalidArgument, "The request is not valid", None),
-        ApiError::NotFound(_) => face(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
-        ApiError::KeyTaken { .. } => face(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for another job", None),
-        ApiError::State(_) => face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None),
+        ApiError::NotFound(_) | ApiError::NoSuch { .. } => face(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
+        ApiError::KeyTaken { .. } => {
+            face(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for something else", None)
+        }
+        ApiError::State(_) | ApiError::RunState(_) => {
+            face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None)
+        }
         ApiError::Outdated(_) => face(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
         ApiError::Exhausted(_) => {
             face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))

@@ -3,6 +3,7 @@
 //! Both speak to the same [`Engine`]: this crate only translates, so a rule about jobs never lives here.
 
 mod configs;
+mod dags;
 mod errors;
 mod grpc;
 mod hosts;

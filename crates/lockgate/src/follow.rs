@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lockgate_proto::v1;
 use tokio::time::Instant;
-use tonic::Code;
 use v1::watch_job_response::Item;
 
 use crate::error::CliError;
@@ -36,7 +35,7 @@ pub(crate) async fn follow(
             None => patience = Patience::default(),
             Some(error) => patience.bear(error)?,
         }
-        tokio::time::sleep(RETRY_AFTER).await;
+        patience.pause().await;
     }
 }
 
@@ -51,19 +50,23 @@ pub(crate) async fn repeat<T>(
             Ok(answer) => return Ok(answer),
             Err(error) => patience.bear(error)?,
         }
-        tokio::time::sleep(RETRY_AFTER).await;
+        patience.pause().await;
     }
 }
 
 /// Since when the server has been away.
 #[derive(Default)]
-struct Patience(Option<Instant>);
+pub(crate) struct Patience(Option<Instant>);
 
 impl Patience {
     /// Gives the error back when waiting does not help, or has not helped for long enough.
-    fn bear(&mut self, error: CliError) -> Result<(), CliError> {
+    pub(crate) fn bear(&mut self, error: CliError) -> Result<(), CliError> {
         let since = *self.0.get_or_insert_with(Instant::now);
         if is_passing(&error) && since.elapsed() <= AWAY_MAX { Ok(()) } else { Err(error) }
+    }
+
+    pub(crate) async fn pause(&self) {
+        tokio::time::sleep(RETRY_AFTER).await;
     }
 }
 
@@ -76,7 +79,7 @@ async fn watch_once(
     let request = v1::WatchJobRequest { job_id: job_id.to_owned(), after: *after };
     let response = session.client.watch_job(request).await;
     let mut stream = session.answer(response)?;
-    while let Some(message) = stream.message().await.map_err(|status| broken(session, &status))? {
+    while let Some(message) = stream.message().await.map_err(|status| session.broken(&status))? {
         match message.item {
             Some(Item::Event(event)) => {
                 let number = event.n;
@@ -88,16 +91,6 @@ async fn watch_once(
         }
     }
     Ok(())
-}
-
-/// A stream that was open and broke is the server going away, whatever the transport calls it.
-fn broken(session: &Session, status: &tonic::Status) -> CliError {
-    match status.code() {
-        Code::Unknown | Code::Internal | Code::Cancelled | Code::Unavailable => {
-            CliError::Unreachable { server: session.server.clone(), cause: status.message().to_owned() }
-        }
-        _ => session.error(status),
-    }
 }
 
 async fn final_state(session: &mut Session, job_id: &str) -> Result<Option<v1::Job>, CliError> {

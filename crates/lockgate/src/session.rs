@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_proto::v1::admin_client::AdminClient;
 use lockgate_proto::v1::approvals_client::ApprovalsClient;
+use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::pools_client::PoolsClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
@@ -11,7 +12,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use crate::cli::Connection;
 use crate::error::{CliError, innermost};
@@ -86,6 +87,10 @@ impl Session {
         PoolsClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
+    pub(crate) fn orchestrator(&self) -> OrchestratorClient<Line> {
+        OrchestratorClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
     pub(crate) fn kernel(&self) -> SafetyKernelClient<Line> {
         SafetyKernelClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
@@ -93,6 +98,16 @@ impl Session {
     /// Unwraps an answer, or says what its status means.
     pub(crate) fn answer<T>(&self, result: Result<Response<T>, Status>) -> Result<T, CliError> {
         result.map(Response::into_inner).map_err(|status| self.error(&status))
+    }
+
+    /// A stream that was open and broke is the server going away, whatever the transport calls it.
+    pub(crate) fn broken(&self, status: &Status) -> CliError {
+        match status.code() {
+            Code::Unknown | Code::Internal | Code::Cancelled | Code::Unavailable => {
+                CliError::Unreachable { server: self.server.clone(), cause: status.message().to_owned() }
+            }
+            _ => self.error(status),
+        }
     }
 
     pub(crate) fn error(&self, status: &Status) -> CliError {

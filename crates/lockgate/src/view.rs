@@ -2,6 +2,7 @@
 
 mod approval;
 mod convert;
+mod dag;
 mod governance;
 mod pools;
 mod verdict;
@@ -15,13 +16,14 @@ use serde_json::value::RawValue;
 
 pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
+pub(crate) use dag::{Dag, Node, Run, Runs, StartedRun, StoredDag};
 pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Config, Configs, Policies, Verified};
 pub(crate) use pools::{DrainedWorker, Pool, PoolChanged, Pools};
 pub(crate) use verdict::{Explained, OutputCheck, Remediation, Step, Verdict};
 pub(crate) use why::{Considered, LimitLook, PoolLook, Why};
 
 /// A time that reads as RFC 3339 in UTC with milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 
 impl Serialize for Moment {

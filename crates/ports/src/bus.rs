@@ -3,15 +3,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::JobId;
+use lockgate_core::ids::{JobId, RunId};
 use tokio::sync::{Notify, broadcast};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bell {
     /// Some lane has work. Workers of one pool may serve the jobs of another, so every edge looks.
     Lanes,
-    /// The job has new events.
+    /// The job has new events. A run rings like a job, under its own id: no client can choose such an id for a job.
     Job(JobId),
+}
+
+impl Bell {
+    /// The run has changed, or has news to hear.
+    pub fn run(id: &RunId) -> Self {
+        Self::Job(JobId::new(id.as_str()))
+    }
 }
 
 #[async_trait]

@@ -25,7 +25,7 @@ pub use lanes::{
     Settlement, TenantShare,
 };
 pub use store::{
-    Activation, Active, Change, ChangeError, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
-    LogLine, OutboxEntry, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, Store,
-    StoreError, Taken, Totals, Trail, Upkeep,
+    Activation, Active, Change, ChangeError, Cursor, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases,
+    Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs,
+    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Told, Totals, Trail, Upkeep,
 };

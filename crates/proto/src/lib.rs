@@ -1,5 +1,6 @@
 //! The public contract as Rust types, and the conversions to and from `core`.
 
+mod dag;
 mod job;
 mod names;
 mod output;
@@ -8,6 +9,7 @@ mod result;
 mod subject;
 mod verdict;
 
+pub use dag::{known_run_state, percent, run_changes, run_head, run_whole};
 pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
 pub use output::{output_stage_name, output_verdict_from_wire, output_verdict_to_wire};

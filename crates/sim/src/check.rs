@@ -6,6 +6,7 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobEvent, JobState};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
+use crate::flow;
 use crate::world::{Summary, World};
 
 /// A promise was broken. `rule` is an invariant's id or name.
@@ -27,7 +28,7 @@ impl fmt::Display for Violation {
     }
 }
 
-fn ensure(holds: bool, rule: &'static str, detail: impl FnOnce() -> String) -> Result<(), Violation> {
+pub(crate) fn ensure(holds: bool, rule: &'static str, detail: impl FnOnce() -> String) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(Violation::new(rule, detail())) }
 }
 
@@ -51,6 +52,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         }
         fingerprint = fold(fingerprint, &format!("{:?}", detail.events));
     }
+    flow::check(world).await?;
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
     Ok(Summary { acknowledged: acknowledged.len(), executions, injected: world.faults.injected(), fingerprint })

@@ -11,6 +11,7 @@ use lockgate_ports::DeadLetterQuery;
 use tokio::time::Instant;
 
 use crate::check::Violation;
+use crate::flow;
 use crate::plan::Plan;
 use crate::world::World;
 
@@ -22,9 +23,14 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
     let mut serial = 0;
     while Instant::now() < end {
         tokio::time::sleep(world.faults.millis(2_000)).await;
-        match world.faults.below(10) {
+        match world.faults.below(12) {
             0 => cancel_one(&world, &caller).await,
             1 => replay(&world, &caller).await,
+            2 => flow::disturb(&world, &caller).await,
+            3 => {
+                flow::start(&world, &caller, serial).await;
+                serial += 1;
+            }
             _ => {
                 let batch = 1 + world.faults.below(6);
                 let jobs = (0..batch).map(|n| draw(&world, &caller, serial + n)).collect();

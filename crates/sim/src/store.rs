@@ -46,7 +46,7 @@ impl FaultyStore {
     }
 
     /// What was read may be old news when it arrives.
-    async fn arrive_late(&self) {
+    pub(crate) async fn arrive_late(&self) {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }

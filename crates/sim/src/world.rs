@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, JobId};
+use lockgate_core::ids::{AttemptToken, JobId, RunId};
 use lockgate_ports::memory::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Upkeep};
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use crate::clock::SimClock;
 use crate::faults::{Faults, Injected};
 use crate::process::{Ground, Process};
 use crate::signal::Signal;
-use crate::{client, worker};
+use crate::{client, flow, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct Ledger {
     pub(crate) acknowledged: BTreeSet<JobId>,
     /// Idempotency keys and the job each was acknowledged with.
     pub(crate) keys: BTreeMap<String, JobId>,
+    /// Runs by tenant and key.
+    pub(crate) runs: BTreeMap<String, RunId>,
     /// Every execution that a worker began, by its fence.
     pub(crate) executions: BTreeMap<AttemptToken, JobId>,
     /// Promises that clients and workers saw broken.
@@ -145,7 +147,7 @@ impl World {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let live = self.disk.totals().await.map(|totals| totals.live.iter().sum::<u64>()).unwrap_or(u64::MAX);
-            if live == 0 {
+            if flow::settle(self).await? == 0 && live == 0 {
                 return Ok(());
             }
             if tokio::time::Instant::now() > deadline {

@@ -164,6 +164,8 @@ pub(crate) fn content() -> OutputContent {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        run: None,
+        gate: None,
     };
     OutputContent { request: Arc::new(request), result: Json::null() }
 }

@@ -1,9 +1,11 @@
 //! Writes that are not changes of jobs: each one statement, or one short transaction.
 
+mod runs;
 mod sessions;
 mod trail;
 mod upkeep;
 
+pub(crate) use runs::{forget_of_runs, prune_runs, put_dag};
 pub(crate) use sessions::{acquire, attach, close_edges, close_session, release, renew_edge};
 pub(crate) use trail::{activate, append_audit, number_audit, seal};
 pub(crate) use upkeep::{append_logs, beat, forget, outbox_done, prune};
@@ -16,7 +18,7 @@ use crate::conn::{Call, Conn};
 use crate::error::Fault;
 
 /// A span as statements count it.
-fn millis(span: Duration) -> i64 {
+pub(crate) fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX / 4)
 }
 

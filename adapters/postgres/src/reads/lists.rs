@@ -10,12 +10,12 @@ use crate::error::Fault;
 use crate::row::{self, bounded, get, state_code};
 
 /// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
-const ROWS_MAX: usize = 10_000;
+pub(super) const ROWS_MAX: usize = 10_000;
 /// Rows looked at by one statement, at least: filters leave some out.
 const LOOK_AT: usize = 200;
 
 /// A page while it is filled.
-struct Page<T> {
+pub(super) struct Page<T> {
     items: Vec<T>,
     limit: usize,
     rows_left: usize,
@@ -26,7 +26,7 @@ struct Page<T> {
 }
 
 impl<T> Page<T> {
-    fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None, over: false }
     }
 
@@ -34,13 +34,27 @@ impl<T> Page<T> {
         self.items.len() >= self.limit || self.rows_left == 0
     }
 
+    pub(super) fn wants_more(&self) -> bool {
+        !self.is_full() && !self.over
+    }
+
+    /// The number that the next rows come before.
+    pub(super) fn before(&self, cursor: Option<Cursor>) -> i64 {
+        self.last.or_else(|| cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX)
+    }
+
     /// How many rows to ask for next.
-    fn next_look(&self) -> usize {
+    pub(super) fn next_look(&self) -> usize {
         self.limit.max(LOOK_AT).min(self.rows_left)
     }
 
     /// Takes from the rows what fits. `wanted` turns a row into an item, if the filters let it through.
-    fn take(&mut self, asked: usize, rows: &[Row], wanted: impl Fn(&Row) -> Result<Option<T>, Fault>) -> Result<(), Fault> {
+    pub(super) fn take(
+        &mut self,
+        asked: usize,
+        rows: &[Row],
+        wanted: impl Fn(&Row) -> Result<Option<T>, Fault>,
+    ) -> Result<(), Fault> {
         for row in rows {
             if self.is_full() {
                 return Ok(());
@@ -53,7 +67,7 @@ impl<T> Page<T> {
         Ok(())
     }
 
-    fn done(self) -> Listing<T> {
+    pub(super) fn done(self) -> Listing<T> {
         let next = self.last.filter(|_| self.is_full()).map(Cursor);
         Listing { items: self.items, next }
     }
@@ -64,8 +78,8 @@ pub(crate) async fn list(conn: &mut Conn, query: &JobQuery) -> Result<Listing<Jo
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let state = query.state.map(state_code);
     let mut page = Page::new(query.limit);
-    while !page.is_full() && !page.over {
-        let before = page.last.or_else(|| query.cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX);
+    while page.wants_more() {
+        let before = page.before(query.cursor);
         // A table that cannot have the state is asked for rows before the first.
         let start = |terminal| if wants(terminal) { before } else { i64::MIN };
         let asked = page.next_look();
@@ -91,8 +105,8 @@ pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Re
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(|reason| reason.as_str()));
     let mut page = Page::new(query.limit);
-    while !page.is_full() && !page.over {
-        let before = page.last.or_else(|| query.cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX);
+    while page.wants_more() {
+        let before = page.before(query.cursor);
         let asked = page.next_look();
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
             [&before, &bounded(asked), &tenant, &topic, &priority, &reason];

@@ -6,9 +6,11 @@ use lockgate_ports::{ChangeError, StoreError};
 use tokio::time::{Instant, timeout_at};
 
 use super::plan::Plan;
+use super::run_plan::RunPlan;
+use super::steps::Stepped;
 use super::taken::{InTheWay, owners};
-use super::transaction::{Answer, Place, Stop, Transaction};
-use super::{Queue, Results, Task};
+use super::transaction::{Answer, Outcome, Place, Plans, Stop, Transaction};
+use super::{Queue, Results, Task, Work};
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::pool::Door;
@@ -34,6 +36,12 @@ enum Failed {
     Fault(Fault),
     /// The answer is settled.
     Known(StoreError),
+}
+
+/// What every caller of a group is told, in their order.
+struct Answered {
+    jobs: Vec<Result<Results, StoreError>>,
+    runs: Vec<Vec<Stepped>>,
 }
 
 impl Desk {
@@ -75,11 +83,13 @@ impl Desk {
         fresh
     }
 
-    async fn commit(&mut self, group: &[Task], deadline: Instant) -> Result<Vec<Result<Results, StoreError>>, Failed> {
-        let plan = Plan::of(group.iter().map(|task| task.sheets.as_slice()));
+    async fn commit(&mut self, group: &[Task], deadline: Instant) -> Result<Answered, Failed> {
+        let plan = Plan::of(group.iter().filter_map(Task::jobs));
+        let run_plan = RunPlan::of(group.iter().filter_map(Task::runs));
+        let plans = Plans { jobs: &plan, runs: &run_plan };
         let mut tries = 0;
         loop {
-            let fault = match self.attempt(&plan, group.len(), deadline).await {
+            let fault = match self.attempt(plans, group, deadline).await {
                 Err(Failed::Fault(fault)) => fault,
                 settled => return settled,
             };
@@ -95,24 +105,20 @@ impl Desk {
         }
     }
 
-    async fn attempt(
-        &mut self,
-        plan: &Plan<'_>,
-        calls: usize,
-        deadline: Instant,
-    ) -> Result<Vec<Result<Results, StoreError>>, Failed> {
+    async fn attempt(&mut self, plans: Plans<'_, '_>, group: &[Task], deadline: Instant) -> Result<Answered, Failed> {
         let connected = timeout_at(deadline, self.connected()).await.unwrap_or(Err(Fault::TimedOut));
         let (mut conn, place) = connected.map_err(Failed::Fault)?;
         conn.busy = true;
         let mut commit_sent = false;
-        let transaction = Transaction::new(&mut conn, &self.door.options, place, plan, &mut commit_sent).run();
+        let transaction = Transaction::new(&mut conn, &self.door.options, place, plans, &mut commit_sent).run();
         let stop = match timeout_at(deadline, transaction).await {
-            Ok(Ok((answers, rows))) => {
+            Ok(Ok(Outcome { answers, stepped, rows })) => {
                 self.door.tally.committed(rows);
-                let results = self.results(plan, calls, &answers, &mut conn, deadline).await;
+                let calls = group.iter().filter_map(Task::jobs).count();
+                let jobs = self.results(plans.jobs, calls, &answers, &mut conn, deadline).await;
                 conn.busy = false;
                 self.conn = Some(conn);
-                return Ok(results);
+                return Ok(Answered { jobs, runs: by_call(plans.runs, stepped) });
             }
             Ok(Err(stop)) => stop,
             Err(_) if commit_sent => Stop::Commit(Fault::TimedOut),
@@ -223,12 +229,28 @@ impl Desk {
     }
 }
 
-fn answer(group: Vec<Task>, answers: Result<Vec<Result<Results, StoreError>>, Failed>) {
+/// Steps by call.
+fn by_call(plan: &RunPlan<'_>, stepped: Vec<Stepped>) -> Vec<Vec<Stepped>> {
+    let mut calls: Vec<Vec<Stepped>> = Vec::new();
+    for (step, stepped) in plan.steps.iter().zip(stepped) {
+        if calls.len() <= step.call {
+            calls.resize_with(step.call + 1, Vec::new);
+        }
+        calls[step.call].push(stepped);
+    }
+    calls
+}
+
+fn answer(group: Vec<Task>, answers: Result<Answered, Failed>) {
     let failed = match answers {
-        Ok(answers) => {
-            for (task, result) in group.into_iter().zip(answers) {
+        Ok(Answered { jobs, runs }) => {
+            let (mut jobs, mut runs) = (jobs.into_iter(), runs.into_iter());
+            for task in group {
                 // A caller that went away does not want its answer.
-                let _ = task.reply.send(result);
+                match task.work {
+                    Work::Jobs(asked) => drop(asked.reply.send(jobs.next().unwrap_or_else(|| Err(unanswered())))),
+                    Work::Runs(asked) => drop(asked.reply.send(runs.next().ok_or_else(unanswered))),
+                }
             }
             return;
         }
@@ -239,6 +261,11 @@ fn answer(group: Vec<Task>, answers: Result<Vec<Result<Results, StoreError>>, Fa
         Err(Failed::Known(error)) => error,
     };
     for task in group {
-        let _ = task.reply.send(Err(failed.clone()));
+        task.fail(&failed);
     }
+}
+
+/// Committed, and nobody knows what was said about it.
+fn unanswered() -> StoreError {
+    StoreError::UnknownOutcome("a call was not answered".to_owned())
 }

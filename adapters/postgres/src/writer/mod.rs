@@ -5,7 +5,10 @@ mod group;
 mod moves;
 mod plan;
 mod proofs;
+mod run_calls;
+mod run_plan;
 mod sides;
+mod steps;
 mod taken;
 mod transaction;
 
@@ -22,7 +25,9 @@ use tokio::time::Instant;
 pub(crate) use sides::{KEEP_AUDIT, audit_columns};
 
 use crate::pool::Door;
+use crate::run_sheet::RunSheet;
 use crate::sheet::Sheet;
+use steps::Stepped;
 
 /// Weight of one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 4_096;
@@ -33,11 +38,44 @@ pub(super) type Results = Vec<Result<JobSeq, ChangeError>>;
 
 /// One call, waiting for its transaction.
 struct Task {
-    sheets: Arc<Vec<Sheet>>,
+    work: Work,
     weight: usize,
     since: Instant,
-    reply: oneshot::Sender<Result<Results, StoreError>>,
     _room: OwnedSemaphorePermit,
+}
+
+enum Work {
+    Jobs(Asked<Sheet, Results>),
+    Runs(Asked<RunSheet, Vec<Stepped>>),
+}
+
+struct Asked<S, A> {
+    sheets: Arc<Vec<S>>,
+    reply: oneshot::Sender<Result<A, StoreError>>,
+}
+
+impl Task {
+    fn jobs(&self) -> Option<&[Sheet]> {
+        match &self.work {
+            Work::Jobs(asked) => Some(&asked.sheets),
+            Work::Runs(_) => None,
+        }
+    }
+
+    fn runs(&self) -> Option<&[RunSheet]> {
+        match &self.work {
+            Work::Runs(asked) => Some(&asked.sheets),
+            Work::Jobs(_) => None,
+        }
+    }
+
+    fn fail(self, error: &StoreError) {
+        // A caller that went away does not want its answer.
+        match self.work {
+            Work::Jobs(asked) => drop(asked.reply.send(Err(error.clone()))),
+            Work::Runs(asked) => drop(asked.reply.send(Err(error.clone()))),
+        }
+    }
 }
 
 struct Queue {
@@ -65,7 +103,22 @@ impl Writer {
     }
 
     pub(crate) async fn commit(&self, sheets: Vec<Sheet>) -> Result<Results, StoreError> {
-        let weight = sheets.iter().map(Sheet::weight).sum::<usize>().min(QUEUE_WEIGHT_MAX);
+        let weight = sheets.iter().map(Sheet::weight).sum();
+        self.ask(sheets, weight, Work::Jobs).await
+    }
+
+    pub(crate) async fn advance(&self, sheets: Vec<RunSheet>) -> Result<Vec<Stepped>, StoreError> {
+        let weight = sheets.iter().map(RunSheet::weight).sum();
+        self.ask(sheets, weight, Work::Runs).await
+    }
+
+    async fn ask<S, A>(
+        &self,
+        sheets: Vec<S>,
+        weight: usize,
+        work: impl FnOnce(Asked<S, A>) -> Work,
+    ) -> Result<A, StoreError> {
+        let weight = weight.min(QUEUE_WEIGHT_MAX);
         let since = Instant::now();
         let room = Arc::clone(&self.queue.room).acquire_many_owned(u32::try_from(weight).unwrap_or(u32::MAX));
         let room = tokio::time::timeout(self.door.options.deadline, room).await;
@@ -74,7 +127,8 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         // Kept here too, so that the writing task does not have to free it.
         let sheets = Arc::new(sheets);
-        self.queue.push(Task { sheets: Arc::clone(&sheets), weight, since, reply, _room: room });
+        let work = work(Asked { sheets: Arc::clone(&sheets), reply });
+        self.queue.push(Task { work, weight, since, _room: room });
         // The task died with the work in its hands: nobody knows how far it came.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("a writing task has died".to_owned())))
     }

@@ -28,25 +28,28 @@ enum Claim<'a> {
 }
 
 /// A refused key is answered with the state of the job it names, which another change of the same call may have moved: such
-/// births and such changes keep their order. A call mostly has one kind of them only.
+/// births and such changes keep their order. A call mostly has one kind of them only. And births are numbered wave by wave, so
+/// those of one call go forward only: one that waits for a name holds back those after it.
 #[derive(Default)]
 struct Order {
+    births_from: usize,
     after_keyed: usize,
     after_moves: usize,
 }
 
 impl Order {
     fn place(&mut self, sheet: &Sheet, wave: usize) -> usize {
+        if !sheet.is_birth() {
+            let wave = wave.max(self.after_keyed);
+            self.after_moves = self.after_moves.max(wave + 1);
+            return wave;
+        }
+        let mut wave = wave.max(self.births_from);
         if sheet.key().is_some() {
-            let wave = wave.max(self.after_moves);
+            wave = wave.max(self.after_moves);
             self.after_keyed = self.after_keyed.max(wave + 1);
-            return wave;
         }
-        if sheet.is_birth() {
-            return wave;
-        }
-        let wave = wave.max(self.after_keyed);
-        self.after_moves = self.after_moves.max(wave + 1);
+        self.births_from = wave;
         wave
     }
 }

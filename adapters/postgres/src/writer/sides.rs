@@ -1,4 +1,4 @@
-//! What accepted changes write besides the jobs: letters, duties, audit rows and the outbox.
+//! What accepted changes write besides the jobs: letters, duties, audit rows, the outbox, and what runs are told.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use lockgate_core::job::{DeadLetter, Duty};
 
 use crate::conn::{Call, Param};
 use crate::error::Fault;
+use crate::run_sheet::RunSheet;
 use crate::sheet::Sheet;
 
 /// The effect of a whole group: what begins and ends within it leaves nothing.
@@ -19,6 +20,16 @@ pub(super) struct Sides<'a> {
     audit: Vec<&'a AuditEntry>,
     /// Job, sink, body.
     outbox: Vec<[&'a str; 3]>,
+    /// Job and run.
+    parts: Vec<[&'a str; 2]>,
+    news: Vec<News<'a>>,
+}
+
+/// what a run is told, of a job or of a run inside of it.
+struct News<'a> {
+    run: &'a str,
+    job: Option<(&'a str, JobSeq)>,
+    child: Option<&'a str>,
 }
 
 #[derive(Default)]
@@ -42,9 +53,26 @@ impl<'a> Sides<'a> {
         self.duties.extend(sheet.duties.iter().map(|(duty, begins)| ((*duty, seq), (id, *begins))));
         self.audit.extend(&sheet.audit);
         self.outbox.extend(sheet.change.outbox.iter().map(|entry| [id, &*entry.sink, entry.body.as_str()]));
+        if let Some(part) = &sheet.job().request.run {
+            let run = part.run.as_str();
+            self.parts.extend(sheet.is_birth().then_some([id, run]));
+            let told = sheet.job().state().is_terminal().then_some(News { run, job: Some((id, seq)), child: None });
+            self.news.extend(told);
+        }
     }
 
-    pub(super) fn calls(&self, shard: i64) -> Result<Vec<Call<'a>>, Fault> {
+    /// Of an accepted step, with numbers for its jobs.
+    pub(super) fn add_step(&mut self, sheet: &'a RunSheet, seqs: &[JobSeq]) {
+        self.audit.extend(&sheet.audit);
+        for (job, seq) in sheet.jobs.iter().zip(seqs) {
+            self.add(job, *seq);
+        }
+        if let Some(parent) = sheet.head.parent.as_ref().filter(|_| sheet.head.state.is_over()) {
+            self.news.push(News { run: parent.run.as_str(), job: None, child: Some(sheet.id()) });
+        }
+    }
+
+    pub(super) fn calls(&self, now: Option<i64>, shard: i64) -> Result<Vec<Call<'a>>, Fault> {
         let mut calls = Vec::new();
         let dropped: Vec<&str> = self.letters.iter().filter(|(_, letter)| letter.dropped).map(|(id, _)| *id).collect();
         if !dropped.is_empty() {
@@ -72,7 +100,27 @@ impl<'a> Sides<'a> {
             let params = vec![column(0), column(1), column(2)];
             calls.push(Call { sql: include_str!("../../queries/keep_outbox.sql"), params });
         }
+        calls.extend(self.part_call());
+        calls.extend(self.news_call(now));
         Ok(calls)
+    }
+
+    fn part_call(&self) -> Option<Call<'a>> {
+        let column = |at: usize| -> Param<'a> { Box::new(self.parts.iter().map(|row| row[at]).collect::<Vec<_>>()) };
+        let sql = include_str!("../../queries/keep_run_jobs.sql");
+        (!self.parts.is_empty()).then(|| Call { sql, params: vec![column(0), column(1)] })
+    }
+
+    fn news_call(&self, now: Option<i64>) -> Option<Call<'a>> {
+        let params: Vec<Param<'a>> = vec![
+            Box::new(now),
+            Box::new(self.news.iter().map(|news| news.run).collect::<Vec<_>>()),
+            Box::new(self.news.iter().map(|news| news.job.map(|(id, _)| id)).collect::<Vec<_>>()),
+            Box::new(self.news.iter().map(|news| news.job.map(|(_, seq)| seq.0)).collect::<Vec<_>>()),
+            Box::new(self.news.iter().map(|news| news.child).collect::<Vec<_>>()),
+        ];
+        let sql = include_str!("../../queries/keep_news.sql");
+        (!self.news.is_empty()).then_some(Call { sql, params })
     }
 
     fn duty_call(&self, begins: bool, sql: &'static str) -> Option<Call<'a>> {
@@ -89,7 +137,8 @@ impl<'a> Sides<'a> {
 
     pub(super) fn rows(&self) -> u64 {
         let letters = self.letters.values().map(|letter| usize::from(letter.dropped) + usize::from(letter.kept.is_some()));
-        (letters.sum::<usize>() + self.duties.len() + self.audit.len() + self.outbox.len()) as u64
+        let told = self.parts.len() + self.news.len();
+        (letters.sum::<usize>() + self.duties.len() + self.audit.len() + self.outbox.len() + told) as u64
     }
 }
 

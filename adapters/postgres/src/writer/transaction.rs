@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::JobSeq;
 use lockgate_ports::ChangeError;
+use lockgate_ports::store::RunRefusal;
 use tokio_postgres::Row;
 
 use super::plan::{Item, Plan};
+use super::run_plan::RunPlan;
 use super::sides::Sides;
+use super::steps::Stepped;
 use super::taken::{InTheWay, owners};
 use super::{births, moves};
 use crate::conn::{Call, Conn, Param};
@@ -57,6 +60,7 @@ pub(super) struct Transaction<'t, 'a> {
     pub(super) options: &'t Options,
     pub(super) place: Place,
     pub(super) plan: &'t Plan<'a>,
+    pub(super) run_plan: &'t RunPlan<'a>,
     /// Set when COMMIT is sent, for whoever gives up waiting.
     pub(super) commit_sent: &'t mut bool,
     answers: Vec<Option<Answer>>,
@@ -66,8 +70,26 @@ pub(super) struct Transaction<'t, 'a> {
     born: BTreeSet<(usize, &'a str)>,
     /// Keys known to be taken, by which call that came out, and by whom: callers who want one key need not all ask.
     keys: BTreeMap<(&'a str, &'a str), (usize, Option<ChangeError>)>,
+    /// What became of each step.
+    pub(super) stepped: Vec<Option<Stepped>>,
+    /// Statements that need no answer: they go with the next sending.
+    pub(super) waiting: Vec<Call<'a>>,
     begun: bool,
-    rows: u64,
+    pub(super) rows: u64,
+}
+
+/// What a transaction is about.
+#[derive(Clone, Copy)]
+pub(super) struct Plans<'t, 'a> {
+    pub(super) jobs: &'t Plan<'a>,
+    pub(super) runs: &'t RunPlan<'a>,
+}
+
+/// What came of it: answers in the order of the items and steps, and rows written.
+pub(super) struct Outcome {
+    pub(super) answers: Vec<Answer>,
+    pub(super) stepped: Vec<Stepped>,
+    pub(super) rows: u64,
 }
 
 /// Names taken for births that were then refused.
@@ -85,9 +107,10 @@ impl<'t, 'a> Transaction<'t, 'a> {
         conn: &'t mut Conn,
         options: &'t Options,
         place: Place,
-        plan: &'t Plan<'a>,
+        plans: Plans<'t, 'a>,
         commit_sent: &'t mut bool,
     ) -> Self {
+        let Plans { jobs: plan, runs: run_plan } = plans;
         let answers = vec![None; plan.items.len()];
         let (refused, born) = (BTreeSet::new(), BTreeSet::new());
         Self {
@@ -95,28 +118,35 @@ impl<'t, 'a> Transaction<'t, 'a> {
             options,
             place,
             plan,
+            run_plan,
             commit_sent,
             answers,
             refused,
             born,
             keys: BTreeMap::new(),
+            stepped: vec![None; run_plan.steps.len()],
+            waiting: Vec::new(),
             begun: false,
             rows: 0,
         }
     }
 
-    /// Answers in the order of the items, and rows written.
-    pub(super) async fn run(mut self) -> Result<(Vec<Answer>, u64), Stop> {
-        let plain = !self.plan.items.iter().any(|item| item.sheet.has_more());
+    pub(super) async fn run(mut self) -> Result<Outcome, Stop> {
+        let run_plan = self.run_plan;
+        let plain = run_plan.steps.is_empty() && !self.plan.items.iter().any(|item| item.sheet.has_more());
         let last = self.plan.waves.len().saturating_sub(1);
         for (no, wave) in self.plan.waves.iter().enumerate() {
             self.write(wave, plain && no == last).await?;
+        }
+        for wave in &run_plan.waves {
+            self.take_steps(wave).await?;
         }
         if !*self.commit_sent {
             self.finish().await?;
         }
         let answers = self.answers.iter().map(|answer| answer.clone().unwrap_or(CONFLICT)).collect();
-        Ok((answers, self.rows))
+        let stepped = self.stepped.into_iter().map(|stepped| stepped.unwrap_or(Err(RunRefusal::Conflict))).collect();
+        Ok(Outcome { answers, stepped, rows: self.rows })
     }
 
     async fn write(&mut self, wave: &[usize], closing: bool) -> Result<(), Stop> {
@@ -304,26 +334,34 @@ impl<'t, 'a> Transaction<'t, 'a> {
                 sides.add(item.sheet, *seq);
             }
         }
-        let calls = sides.calls(self.place.shard)?;
+        for (step, stepped) in self.run_plan.steps.iter().zip(&self.stepped) {
+            if let Some(Ok(seqs)) = stepped {
+                sides.add_step(step.sheet, seqs);
+            }
+        }
+        let calls = sides.calls(self.options.now(), self.place.shard)?;
         self.rows += sides.rows();
         self.send(calls, true).await?;
         Ok(())
     }
 
-    fn params(&self) -> Vec<Param<'a>> {
+    pub(super) fn params(&self) -> Vec<Param<'a>> {
         self.plan.proofs.params(self.options.now(), self.place.shard)
     }
 
     /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
     /// then the sessions that evidence names, which cannot be closed or attached again meanwhile.
-    async fn send(&mut self, mut calls: Vec<Call<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, Stop> {
+    pub(super) async fn send(&mut self, asked: Vec<Call<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, Stop> {
+        let mut calls = std::mem::take(&mut self.waiting);
+        let mut unasked = calls.len();
+        calls.extend(asked);
         if calls.is_empty() && self.begun && !closing {
             return Ok(Vec::new());
         }
         let opening = !self.begun;
         let sessions = if opening { self.plan.proofs.sessions() } else { Vec::new() };
-        let locks = usize::from(!sessions.is_empty());
-        if locks == 1 {
+        if !sessions.is_empty() {
+            unasked += 1;
             calls.insert(0, Call { sql: include_str!("../../queries/lock_sessions.sql"), params: vec![Box::new(sessions)] });
         }
         let Place { shard, guard } = self.place;
@@ -337,7 +375,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         *self.commit_sent = closing;
         let answers = self.conn.together(opening.then_some(begin.as_str()), &calls, closing.then_some("COMMIT")).await?;
         match answers.split() {
-            Ok((rows, Ok(()))) => Ok(rows.into_iter().skip(locks).collect()),
+            Ok((rows, Ok(()))) => Ok(rows.into_iter().skip(unasked).collect()),
             Ok((_, Err(fault))) => Err(Stop::Commit(fault)),
             Err(fault) if closing && !fault.was_refused() => Err(Stop::Commit(fault)),
             Err(fault) => Err(Stop::Before(fault)),

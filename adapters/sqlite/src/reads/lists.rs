@@ -9,11 +9,11 @@ use crate::error::Fault;
 use crate::row::{self, priority_code, state_code};
 
 /// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
-const ROWS_MAX: usize = 10_000;
+pub(super) const ROWS_MAX: usize = 10_000;
 
 /// A page while it is filled.
-struct Page<T> {
-    items: Vec<T>,
+pub(super) struct Page<T> {
+    pub(super) items: Vec<T>,
     limit: usize,
     rows_left: usize,
     /// The last number looked at: where the next page goes on.
@@ -21,20 +21,20 @@ struct Page<T> {
 }
 
 impl<T> Page<T> {
-    fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None }
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.items.len() >= self.limit || self.rows_left == 0
     }
 
-    fn look_at(&mut self, number: i64) {
+    pub(super) fn look_at(&mut self, number: i64) {
         self.rows_left -= 1;
         self.last = Some(number);
     }
 
-    fn done(self) -> Listing<T> {
+    pub(super) fn done(self) -> Listing<T> {
         let next = self.last.filter(|_| self.is_full()).map(Cursor);
         Listing { items: self.items, next }
     }
@@ -83,7 +83,7 @@ fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, Fault> {
 }
 
 /// Whether a column has the text, if one is asked for.
-fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, Fault> {
+pub(super) fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, Fault> {
     Ok(match wanted {
         Some(wanted) => row.get_ref(column)?.as_str()? == wanted,
         None => true,

@@ -4,11 +4,13 @@ mod jobs;
 mod lists;
 #[cfg(test)]
 mod plans;
+mod runs;
 mod sessions;
 mod trail;
 
 pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
+pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, news, run_since, unheard, waking};
 pub(crate) use sessions::{closed_holding, open_sessions, outbox};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};
 

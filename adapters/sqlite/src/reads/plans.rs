@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use super::jobs::OWING;
+use super::runs::LIVE;
 use super::trail::{AUDIT, BLOCKS, HEAD};
 use crate::schema;
 
@@ -24,7 +25,11 @@ fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../../queries/expired.sql"), "jobs_deadline"),
         (include_str!("../../queries/held.sql"), "jobs_held"),
         (include_str!("../../queries/bound.sql"), "jobs_held"),
-        ("SELECT seq FROM jobs_done WHERE ended_at < ?1 ORDER BY ended_at, seq LIMIT ?2", "jobs_ended"),
+        (include_str!("../../queries/jobs_to_prune.sql"), "jobs_ended"),
+        (include_str!("../../queries/runs_to_prune.sql"), "runs_ended"),
+        (include_str!("../../queries/waking.sql"), "runs_waking"),
+        (include_str!("../../queries/unheard.sql"), "run_news_age"),
+        (LIVE, "runs_live"),
     ];
     for (sql, index) in queues {
         let plan = plan(sql);
@@ -54,6 +59,7 @@ fn lists_follow_the_sequence_without_sorting() {
         include_str!("../../queries/list_hot.sql"),
         include_str!("../../queries/list_done.sql"),
         include_str!("../../queries/list_letters.sql"),
+        include_str!("../../queries/list_runs.sql"),
     ] {
         let plan = plan(sql);
         assert!(plan.contains("USING INTEGER PRIMARY KEY") && !plan.contains("TEMP B-TREE"), "{plan}");

@@ -46,7 +46,15 @@ impl Ledger<'_> {
             return Ok(Err(ChangeError::Conflict));
         }
         let moved = if transition.job.version == 1 { self.insert(sheet)? } else { self.replace(sheet, call)? };
-        let Ok(seq) = moved else { return Ok(moved) };
+        if let Ok(seq) = moved {
+            self.keep_sides(seq, sheet)?;
+        }
+        Ok(moved)
+    }
+
+    /// What a change writes besides the job's own rows.
+    pub(super) fn keep_sides(&mut self, seq: JobSeq, sheet: &Sheet) -> Result<(), Fault> {
+        let transition = &sheet.change.transition;
         if let Some(letter) = &transition.dead_letter {
             self.keep_letter(seq, letter)?;
         }
@@ -55,10 +63,13 @@ impl Ledger<'_> {
         for entry in &sheet.change.outbox {
             self.keep_outbox(&transition.job.request.job_id, entry)?;
         }
-        Ok(Ok(seq))
+        if let Some(part) = &transition.job.request.run {
+            self.keep_part(seq, part, sheet)?;
+        }
+        Ok(())
     }
 
-    fn insert(&mut self, sheet: &Sheet) -> Answer<JobSeq> {
+    pub(super) fn insert(&mut self, sheet: &Sheet) -> Answer<JobSeq> {
         let request = &sheet.change.transition.job.request;
         if let Some(key) = &request.idempotency_key
             && let Some(seq) = self.key_owner(request.tenant.as_str(), key)?

@@ -6,6 +6,7 @@ mod duties;
 mod ledger;
 mod lifecycle;
 mod logs;
+mod runs;
 mod sessions;
 mod task;
 mod trail;

@@ -9,11 +9,12 @@ use super::Ledger;
 use crate::error::Fault;
 
 /// An ended job and what belongs to it besides its duties and its letter.
-const BELONGINGS: [&str; 4] = [
+const BELONGINGS: [&str; 5] = [
     "DELETE FROM jobs WHERE seq = ?1",
     "DELETE FROM jobs_done WHERE seq = ?1",
     "DELETE FROM job_logs WHERE seq = ?1",
     "DELETE FROM idempotency WHERE seq = ?1",
+    "DELETE FROM run_jobs WHERE seq = ?1",
 ];
 
 impl Ledger<'_> {
@@ -32,12 +33,11 @@ impl Ledger<'_> {
         self.conn.prepare_cached(include_str!("../../queries/forget_sessions.sql"))?.execute([closed_before])?;
         self.conn.prepare_cached(include_str!("../../queries/forget_edges.sql"))?.execute([closed_before])?;
         self.forget_lanes()?;
-        Ok(old.len() as u64)
+        Ok(old.len() as u64 + self.prune_runs((self.now - keep).as_millis(), limit)?)
     }
 
     fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, Fault> {
-        let sql = "SELECT seq FROM jobs_done WHERE ended_at < ?1 ORDER BY ended_at, seq LIMIT ?2";
-        let mut query = self.conn.prepare_cached(sql)?;
+        let mut query = self.conn.prepare_cached(include_str!("../../queries/jobs_to_prune.sql"))?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let seqs = query.query_map([at, limit], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok(seqs)

@@ -85,7 +85,7 @@ impl Report {
 }
 
 /// The known word that differs in few letters, if there is one.
-fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()

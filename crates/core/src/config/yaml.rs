@@ -78,9 +78,14 @@ pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
 
 /// The tree of the one document in `text`, or `None` with the reasons in `report`.
 pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+    parse_within(FILE_BYTES_MAX, text, report)
+}
+
+/// The same for files that may be larger or must be smaller.
+pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut Report) -> Option<Node> {
     let start = Place { line: 1, column: 1 };
-    if text.len() > FILE_BYTES_MAX {
-        report.refuse(start, format!("the file is larger than {} MiB; split it or shorten its lists", FILE_BYTES_MAX >> 20));
+    if text.len() > bytes_max {
+        report.refuse(start, format!("the file is larger than {} MiB; split it or shorten its lists", bytes_max >> 20));
         return None;
     }
     let options = granit_parser::options! {

@@ -20,7 +20,7 @@ impl Transition {
     pub(super) fn judge(mut self, due_at: Timestamp, env: &Env<'_>) -> Self {
         self.job.life.due_at = due_at;
         let verdict = match &env.judgement {
-            Judgement::Decided(verdict) => verdict.clone(),
+            Judgement::Decided(verdict) => self.behind_the_gate(verdict),
             Judgement::Unavailable => return self.wait_for_verdict(env, "the safety kernel did not answer"),
         };
         self.job.life.attempt.verdict = Some(verdict.clone());
@@ -35,8 +35,11 @@ impl Transition {
     }
 
     fn schedule(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
-        self.job.life.state = JobState::Scheduled;
         self.note_bypass(verdict, env.now);
+        if self.job.request.gate.as_ref().is_some_and(|gate| gate.only) {
+            return self.agreed(env.now);
+        }
+        self.job.life.state = JobState::Scheduled;
         let until = Some(self.job.life.due_at).filter(|due_at| *due_at > env.now);
         self.event(EventKind::Scheduled, env.now, |event| {
             event.rule = Some(rule(verdict));

@@ -11,6 +11,7 @@ mod duty;
 mod end;
 mod event;
 mod expire;
+mod gate;
 mod give_up;
 mod judge;
 mod lose;
@@ -43,7 +44,7 @@ pub use state::{JobState, Phase};
 pub use submit::submit;
 pub use transition::{DeadLetter, Effect, Evidence, Transition};
 
-use crate::ids::{ActorId, AttemptToken, JobSeq, SessionId, WorkerId};
+use crate::ids::{ActorId, AttemptToken, JobSeq, RunId, SessionId, WorkerId};
 use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
 use crate::pools::RoutingId;
@@ -197,6 +198,10 @@ pub enum Reason {
     OutputTooLarge,
     /// Policy holds the result back.
     OutputQuarantined,
+    /// What a run waited for does not exist any more.
+    Orphaned,
+    /// Of a node of a run: how its parents ended does not let it run.
+    Upstream,
 }
 
 impl Reason {
@@ -219,6 +224,8 @@ impl Reason {
             Self::ApprovalExpired => "approval_expired",
             Self::OutputTooLarge => "output_too_large",
             Self::OutputQuarantined => "output_quarantined",
+            Self::Orphaned => "orphaned",
+            Self::Upstream => "upstream",
         }
     }
 }
@@ -304,6 +311,8 @@ pub enum Illegal {
     ApprovalExpired,
     #[error("the work is done and its result is being checked; look again in a moment")]
     OutputCheck,
+    #[error("the job belongs to {0}; rerun the run from this node instead")]
+    OfRun(RunId),
 }
 
 impl Job {

@@ -10,6 +10,9 @@ impl Job {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
         }
+        if let Some(part) = &self.request.run {
+            return Err(Illegal::OfRun(part.run.clone()));
+        }
         let mut transition = Transition::from(self);
         let life = &mut transition.job.life;
         life.no += 1;

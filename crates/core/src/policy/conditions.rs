@@ -7,10 +7,11 @@ use super::keys;
 use super::patterns::{Content, Patterns};
 use super::subject::Subject;
 use super::velocity::{Limit, Velocity};
-use super::when::{Evaluation, Regexes, When};
+use super::when::{Evaluation, When};
 use crate::config::Report;
 use crate::config::read::{self, Fields};
 use crate::config::yaml::Node;
+use crate::formula::Regexes;
 use crate::glob::Glob;
 
 pub(super) type Names = BTreeSet<Box<str>>;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt};
+use cel::common::types::{CelInt, CelList, CelMap, CelMapKey, CelString};
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use serde_json::Value as Json;
 
 use super::subject::Subject;
+use crate::formula::from_json;
 
 /// What `job` has.
 pub(super) const JOB_FIELDS: [&str; 10] =
@@ -32,7 +33,7 @@ impl<'a> Facts<'a> {
     /// The parsed payload, or why it is none.
     pub(super) fn payload(&self) -> &Result<Box<dyn Val>, String> {
         self.payload.get_or_init(|| match serde_json::from_str::<Json>(self.subject.payload) {
-            Ok(json) => Ok(value(json)),
+            Ok(json) => Ok(from_json(json)),
             Err(error) => Err(error.to_string()),
         })
     }
@@ -81,22 +82,4 @@ fn list<'a>(items: impl Iterator<Item = Box<dyn Val + 'a>>) -> Box<dyn Val + 'a>
 
 fn map<'a>(entries: impl Iterator<Item = (CelMapKey<'a>, Box<dyn Val + 'a>)>) -> CelMap<'a> {
     CelMap::from(entries.collect::<HashMap<_, _>>())
-}
-
-/// Whole numbers become `int` where they fit, so that they mix with the numbers written in an expression.
-fn value(json: Json) -> Box<dyn Val> {
-    match json {
-        Json::Null => Box::new(CelNull),
-        Json::Bool(truth) => Box::new(CelBool::from(truth)),
-        Json::String(text) => Box::new(CelString::from(text)),
-        Json::Array(items) => list(items.into_iter().map(value)),
-        Json::Object(entries) => {
-            Box::new(map(entries.into_iter().map(|(name, inner)| (CelMapKey::String(CelString::from(name)), value(inner)))))
-        }
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(int), _) => Box::new(CelInt::from(int)),
-            (None, Some(uint)) => Box::new(CelUInt::from(uint)),
-            (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
-        },
-    }
 }

@@ -6,7 +6,7 @@
 use cel::common::ast::{CallExpr, Expr, IdedExpr, SelectExpr, operators};
 
 use super::subject::Subject;
-use super::when::literal;
+use crate::formula::literal;
 
 /// A comparison that the whole condition depends on.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use super::output::OutputPolicy;
 use super::patterns::Patterns;
 use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of};
 use super::terms::Terms;
-use super::when::Regexes;
 use crate::config::read::{self, Fields};
 use crate::config::yaml::{self, Node};
 use crate::config::{ConfigError, Report, snapshot};
+use crate::formula::Regexes;
 use crate::ids::check_name;
 use crate::verdict::Decision;
 

@@ -18,16 +18,14 @@ mod load;
 mod output;
 mod overlay;
 mod patterns;
-mod rfc3339;
+pub(crate) mod rfc3339;
 mod rule;
 mod subject;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod unqualify;
 mod velocity;
 mod when;
-mod when_check;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,11 +42,12 @@ pub use rule::DEFAULT_RULE;
 pub use subject::{Subject, WORKFLOW_LABEL};
 pub use velocity::{Velocity, VelocityWindow};
 
+use crate::formula::Regexes;
 use facts::Facts;
 use overlay::tighten;
 use rule::{Found, RuleSet};
 use terms::Terms;
-use when::{Evaluation, Regexes};
+use when::Evaluation;
 
 /// The JSON Schema of policy files, for editors.
 pub const SCHEMA: &str = include_str!("../../policy.schema.json");

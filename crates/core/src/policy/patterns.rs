@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::keys;
-use super::when_check::last_line;
 use crate::config::read::{self, Fields};
 use crate::config::yaml::Node;
 use crate::config::{Place, Report};
+use crate::formula::last_line;
 use crate::scan::{PatternFault, Scanners, Selection, UserPattern};
 
 /// The group that names every pattern of the policy at once.

@@ -5,7 +5,7 @@ use crate::time::Timestamp;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// `None` if the text is no moment of the calendar. Leap seconds are none: Unix time has no name for them.
-pub(super) fn parse(text: &str) -> Option<Timestamp> {
+pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let (date, time) = (text.get(..10)?, text.get(11..)?);
     if !matches!(text.as_bytes()[10], b'T' | b't') {
         return None;

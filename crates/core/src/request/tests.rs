@@ -237,3 +237,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn ids_of_the_platforms_own_jobs_cannot_be_chosen() {
+    for id in ["run-1", "run-0.3", "comp-7"] {
+        let new = NewJob { job_id: Some(id.into()), topic: "job.echo".into(), ..NewJob::default() };
+        let errors = JobRequest::check(new, &Caller::new("acme", "ann"), || JobId::from("j")).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), ["job_id"], "{id}");
+    }
+}

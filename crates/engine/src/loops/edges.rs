@@ -22,7 +22,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
-        let Roles { gateway, scheduler } = self.settings.roles;
+        let Roles { gateway, scheduler, .. } = self.settings.roles;
         if gateway && !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
             self.start_over().await?;
         }

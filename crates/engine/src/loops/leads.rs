@@ -21,12 +21,13 @@ pub(crate) enum Lead {
     Rebuild,
     Reoffer,
     Retention,
+    Runs,
     Scans,
     Seals,
 }
 
 impl Lead {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,
@@ -37,6 +38,7 @@ impl Lead {
         Self::Rebuild,
         Self::Reoffer,
         Self::Retention,
+        Self::Runs,
         Self::Scans,
         Self::Seals,
     ];
@@ -53,6 +55,7 @@ impl Lead {
             Self::Rebuild => "lanes:rebuild",
             Self::Reoffer => "lockgate:replayer:lanes",
             Self::Retention => "lockgate:retention",
+            Self::Runs => "lockgate:workflow-engine:reconciler:default",
             Self::Scans => "lockgate:output:scans",
             Self::Seals => "lockgate:audit:sealer",
         }

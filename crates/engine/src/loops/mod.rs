@@ -20,6 +20,7 @@ mod reap;
 mod recover;
 mod reoffer;
 mod retention;
+mod runs;
 mod scans;
 mod seals;
 mod starts;
@@ -58,6 +59,9 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
         running.spawn(dispatch::run(inner.clone(), stop.clone()));
         running.spawn(starts::run(inner.clone(), stop.clone()));
         running.spawn(reap::run(inner.clone(), stop.clone()));
+    }
+    if roles.orchestrator {
+        running.spawn(runs::run(inner.clone(), stop.clone()));
     }
     if roles.scheduler {
         running.spawn(due::run(inner.clone(), recovered, stop.clone()));

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod cancel;
 mod config;
+mod dags;
 mod kernel;
 mod overview;
 mod policy;
@@ -11,8 +12,10 @@ mod pools;
 mod read;
 mod release;
 mod replay;
+mod runs;
 mod submit;
 mod watch;
+mod watch_run;
 mod why;
 
 use std::future::Future;
@@ -22,12 +25,15 @@ use crate::error::ApiError;
 pub use approvals::ApprovalAnswer;
 pub use audit::Verified;
 pub use config::{Activated, ConfigText};
+pub use dags::DagView;
 pub use overview::{LaneView, Queues, WorkerStatus, WorkerView};
 pub use pools::PoolView;
 pub use read::JobView;
 pub use replay::{ReplayRequest, Replayed};
+pub use runs::{RunOrder, RunView, StartRun, StartedRun};
 pub use submit::Submitted;
 pub use watch::{Watch, WatchItem};
+pub use watch_run::RunWatch;
 pub use why::{Considered, PoolConsidered, Why};
 
 /// Runs a write and its effects to their end, even if the caller goes away meanwhile: a commit whose effects never

@@ -53,7 +53,7 @@ impl Engine {
     }
 }
 
-fn check_limit(limit: usize) -> Result<(), ApiError> {
+pub(super) fn check_limit(limit: usize) -> Result<(), ApiError> {
     if (1..=PAGE_MAX).contains(&limit) {
         return Ok(());
     }

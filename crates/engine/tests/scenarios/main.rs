@@ -10,4 +10,5 @@ mod places;
 mod policies;
 mod pools;
 mod prefetch;
+mod runs;
 mod stage;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
@@ -16,14 +17,16 @@ use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::{AdminService, ApprovalsService, KernelService, PoolsService, SchedulerService, WorkerService};
+use super::{
+    AdminService, ApprovalsService, KernelService, OrchestratorService, PoolsService, SchedulerService, WorkerService,
+};
 use crate::Doors;
 
 /// Every look writes to the Store and waits for the disk, so it must stay rare beside real work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The server as a whole, and its services. They share one Store, so they share one condition.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "",
     AdminServer::<AdminService>::NAME,
     SafetyKernelServer::<KernelService>::NAME,
@@ -32,6 +35,7 @@ const NAMES: [&str; 8] = [
     WorkerServer::<WorkerService>::NAME,
     ApprovalsServer::<ApprovalsService>::NAME,
     PoolsServer::<PoolsService>::NAME,
+    OrchestratorServer::<OrchestratorService>::NAME,
 ];
 
 /// A service that is not behind these doors is unknown, not unhealthy.

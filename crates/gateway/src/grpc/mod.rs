@@ -7,6 +7,7 @@ mod exchange;
 pub(crate) mod health;
 mod kernel;
 mod lists;
+mod orchestrator;
 mod pools;
 mod scheduler;
 mod worker;
@@ -18,6 +19,7 @@ use lockgate_engine::ApiError;
 use lockgate_proto::v1;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
@@ -44,6 +46,9 @@ struct ApprovalsService(Shared);
 /// Where jobs run.
 struct PoolsService(Shared);
 
+/// Workflows.
+struct OrchestratorService(Shared);
+
 /// Policies and their records.
 struct AdminService(Shared);
 
@@ -65,6 +70,7 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(OrchestratorServer::new(OrchestratorService(shared.clone())).max_decoding_message_size(limit))
             .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit));
     }
     if shared.settings.doors != Doors::Health {

@@ -17,7 +17,7 @@ use super::{Answer, By, JobPath};
 use crate::Shared;
 use crate::queries::parsed;
 
-const LAST_EVENT_ID: &str = "last-event-id";
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Follow a job: first the events after the last one seen, then live ones, until the job has ended.
 ///

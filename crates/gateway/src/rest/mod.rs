@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod body;
 mod config;
+mod dags;
 mod dead_letters;
 mod health;
 mod jobs;
@@ -50,7 +51,7 @@ type Answer<T> = Result<T, Problem>;
 pub(crate) fn router(shared: Shared) -> Router {
     let described = OpenApiRouter::with_openapi(Description::openapi());
     let described = match shared.settings.doors {
-        Doors::All => governance_routes(jobs_routes(described)),
+        Doors::All => governance_routes(dag_routes(jobs_routes(described))),
         Doors::Kernel => governance_routes(described),
         Doors::Health => described,
     };
@@ -70,6 +71,20 @@ fn governance_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::verify))
+}
+
+fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+    router
+        .routes(routes!(dags::put, dags::list))
+        .routes(routes!(dags::get))
+        .routes(routes!(dags::start, dags::runs))
+        .routes(routes!(dags::run))
+        .routes(routes!(dags::events))
+        .routes(routes!(dags::cancel))
+        .routes(routes!(dags::pause))
+        .routes(routes!(dags::resume))
+        .routes(routes!(dags::rerun))
+        .routes(routes!(dags::resolve))
 }
 
 /// What a process that only judges does not have.

@@ -5,7 +5,7 @@ use http::request::Parts;
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::LaneView;
-use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, RunQuery};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -57,6 +57,30 @@ pub(super) struct DeadLetterParams {
     limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RunParams {
+    /// Runs of this DAG.
+    dag: Option<String>,
+    /// A state such as RUNNING or COMPENSATION_STUCK.
+    state: Option<String>,
+    /// Most runs of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DagParams {
+    /// The latest when absent.
+    #[param(value_type = Option<u32>)]
+    version: Option<String>,
 }
 
 #[derive(Default, Deserialize, IntoParams)]
@@ -138,6 +162,14 @@ impl Repeated for DeadLetterParams {
     const NAMES: &'static [&'static str] = &[];
 }
 
+impl Repeated for RunParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
+impl Repeated for DagParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
 impl Repeated for EventParams {
     const NAMES: &'static [&'static str] = &[];
 }
@@ -196,6 +228,28 @@ impl DeadLetterParams {
             topic: self.topic.map(Into::into),
         };
         if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+impl RunParams {
+    pub(super) fn query(self, caller: Caller) -> Result<RunQuery, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let query = RunQuery {
+            tenant: Some(caller.tenant),
+            dag: self.dag.map(Into::into),
+            state: read(self.state.as_deref(), &mut errors, |text| parsed("state", text)),
+            cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
+            limit: limit(self.limit.as_deref(), &mut errors),
+        };
+        if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+}
+
+impl DagParams {
+    pub(super) fn version(&self) -> Result<Option<u32>, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let version = read(self.version.as_deref(), &mut errors, |text| parsed("version", text));
+        if errors.is_empty() { Ok(version) } else { Err(errors) }
     }
 }
 

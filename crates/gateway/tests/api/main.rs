@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod bad_input;
+mod dags;
 mod dead_letters;
 mod doors;
 mod events;

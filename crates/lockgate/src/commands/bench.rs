@@ -1,6 +1,7 @@
 //! `lockgate bench`: what this build does on this machine, through the public API, next to the machine's own limits.
 
 mod backlog;
+mod dags;
 mod decisions;
 mod governed;
 mod latency;
@@ -57,6 +58,7 @@ struct Scale {
     /// Runs with and without a policy, and jobs in each.
     governed_runs: usize,
     governed_jobs: usize,
+    quick: bool,
 }
 
 impl Bench {
@@ -70,6 +72,7 @@ impl Bench {
                 restart_jobs: 20_000,
                 governed_runs: 1,
                 governed_jobs: 10_000,
+                quick: true,
             };
         }
         let runs = usize::try_from(self.runs).unwrap_or(1);
@@ -81,6 +84,7 @@ impl Bench {
             restart_jobs: 100_000,
             governed_runs: 7,
             governed_jobs: 30_000,
+            quick: false,
         }
     }
 
@@ -100,6 +104,7 @@ impl Bench {
             throughput::measure(&bed, scale, &mut report).await?;
             shared::measure(&bed, scale, &mut report).await?;
             latency::measure(&bed, scale, &mut report).await?;
+            dags::measure(&bed, scale.quick, &mut report).await?;
         }
         report.finish()?;
         Ok(Exit::Success)
@@ -123,5 +128,6 @@ async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
     governed::measure(scale, report).await?;
     latency::measure(&bed, scale, report).await?;
     online::measure(report).await?;
+    dags::measure(&bed, scale.quick, report).await?;
     backlog::measure(scale, report).await
 }

@@ -7,6 +7,7 @@ pub(crate) mod breaker;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 mod config;
+pub(crate) mod dag;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod get;

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod crash;
+mod dags;
 mod disk;
 mod folder;
 mod governance;

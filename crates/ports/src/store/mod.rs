@@ -8,6 +8,7 @@ mod error;
 mod jobs;
 mod keep;
 mod leases;
+mod runs;
 mod sessions;
 mod snapshots;
 mod upkeep;
@@ -17,11 +18,12 @@ pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Listing, LogLine, OutboxEntry};
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::Leases;
+pub use runs::{DagRow, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
 pub use sessions::{SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use upkeep::{OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
-pub trait Store: Jobs + Sessions + Leases + Snapshots + Trail + Upkeep {}
+pub trait Store: Jobs + Runs + Sessions + Leases + Snapshots + Trail + Upkeep {}
 
-impl<T: Jobs + Sessions + Leases + Snapshots + Trail + Upkeep + ?Sized> Store for T {}
+impl<T: Jobs + Runs + Sessions + Leases + Snapshots + Trail + Upkeep + ?Sized> Store for T {}

@@ -99,6 +99,8 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        run: None,
+        gate: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 
 mod approval;
+mod dag;
 mod dead_letter;
 mod governance;
 mod history;
@@ -16,6 +17,7 @@ use lockgate_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 pub(super) use approval::{Answered, Approvals, AskedApproval};
+pub(super) use dag::{Dag, Dags, Run, Runs, Started, StoredDag};
 pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
 pub(super) use governance::{Activated, AuditRows, Breakers, Config, Configs, Policies, Verified};
 pub(super) use history::{Event, Logs, Progress};

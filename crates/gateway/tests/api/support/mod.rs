@@ -25,6 +25,7 @@ use tonic::transport::Channel;
 
 pub(crate) use governance::POLICY;
 pub(crate) use pools::POOLS;
+pub(crate) use rest::Reply;
 pub(crate) use worker::{ScriptedWorker, hello, succeeded};
 
 /// Nothing here takes long; what takes longer than this never comes.

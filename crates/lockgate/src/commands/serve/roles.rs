@@ -10,12 +10,14 @@ use crate::error::CliError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Role {
-    /// Gateway, scheduler and worker
+    /// Gateway, scheduler, orchestrator and worker
     All,
     /// The API, and the streams of workers
     Gateway,
     /// Verdicts, due jobs, deadlines, and whatever must be mended
     Scheduler,
+    /// The steps of workflows
+    Orchestrator,
     /// The built-in worker
     Worker,
     /// Nothing but verdicts, for schedulers elsewhere
@@ -40,14 +42,16 @@ impl Cast {
                 return usage("--roles kernel stands alone: a process that judges for others does nothing else");
             }
             // One on a folder of its own sees to that folder; one of many leaves that to the schedulers.
-            let engine = if shared { Roles { gateway: false, scheduler: false } } else { Roles::default() };
+            let none = Roles { gateway: false, scheduler: false, orchestrator: false };
+            let engine = if shared { none } else { Roles::default() };
             return Ok(Self { engine, doors: Doors::Kernel, worker: false });
         }
-        let engine = Roles { gateway: has(Role::Gateway), scheduler: has(Role::Scheduler) };
+        let engine =
+            Roles { gateway: has(Role::Gateway), scheduler: has(Role::Scheduler), orchestrator: has(Role::Orchestrator) };
         let worker = has(Role::Worker) && !no_worker;
         if !shared && engine != Roles::default() {
             return usage(
-                "a server with a data folder of its own is alone and needs the roles gateway and scheduler; \
+                "a server with a data folder of its own is alone and needs the roles gateway, scheduler and orchestrator; \
                  to share the work, name DATABASE_URL, REDIS_URL and NATS_URL",
             );
         }

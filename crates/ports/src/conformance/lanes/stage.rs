@@ -280,5 +280,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        run: None,
+        gate: None,
     }
 }

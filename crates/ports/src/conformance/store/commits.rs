@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::Input;
-use lockgate_core::request::Json;
+use lockgate_core::request::{Json, NewJob};
 
 use super::stage::{Proof, StoreHarness, allow, cancel, dispatch_to, fatal, ids, new_job, replay, report, success};
 use crate::store::{Change, ChangeError, Taken};
 
 pub async fn a_new_job_is_loaded_as_it_was_committed(h: &StoreHarness) -> Proof {
-    let new = lockgate_core::request::NewJob {
+    let new = NewJob {
         payload: Some(Json::trusted(r#"{"a":[1,"ü"]}"#)),
         labels: [("team".to_owned(), "blue".to_owned())].into(),
         env: [("MODE".to_owned(), "x".to_owned())].into(),
@@ -137,11 +137,23 @@ pub async fn sequence_numbers_grow_in_commit_order(h: &StoreHarness) -> Proof {
     Ok(())
 }
 
+pub async fn a_refused_birth_does_not_change_the_order_of_those_after_it(h: &StoreHarness) -> Proof {
+    let keyed = |id: &str, key: &str| NewJob { idempotency_key: Some(key.to_owned()), ..new_job(id) };
+    // The second is refused for its id; the third has the key that it wanted.
+    let news = [keyed("a", "k1"), keyed("a", "k2"), keyed("c", "k2"), new_job("b")];
+    let births = news.map(|new| h.birth("acme", new, allow()).map(Change::from));
+    let results = h.store.commit(births.into_iter().collect::<Result<Vec<_>, _>>()?).await?;
+    assert!(matches!(results[1], Err(ChangeError::Taken(_))), "{results:?}");
+    let seqs = [results[0].clone()?, results[2].clone()?, results[3].clone()?];
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    Ok(())
+}
+
 pub async fn payloads_of_every_size_come_back(h: &StoreHarness) -> Proof {
     for size in [0, 1, 100, 1_000, 5_000, 100_000, 1_000_000] {
         let payload = Json::trusted(format!("\"{}\"", "x".repeat(size)));
         let id = format!("size-{size}");
-        let new = lockgate_core::request::NewJob { payload: Some(payload.clone()), ..new_job(&id) };
+        let new = NewJob { payload: Some(payload.clone()), ..new_job(&id) };
         let job = h.submit(new).await?;
         assert!(job.request.payload == payload, "lost when live at {size}");
         let result = lockgate_core::job::Outcome::Succeeded { result: payload.clone() };

@@ -19,6 +19,14 @@ pub mod listings;
 pub mod outputs;
 pub mod queues;
 pub mod random;
+pub mod runs_dags;
+pub mod runs_keys;
+pub mod runs_lists;
+pub mod runs_news;
+mod runs_snapshot;
+mod runs_stage;
+pub mod runs_steps;
+pub mod runs_upkeep;
 pub mod sessions;
 mod snapshot;
 pub mod snapshots;
@@ -50,6 +58,7 @@ macro_rules! store_conformance {
                 one_call_may_change_the_same_job_in_sequence,
                 what_builds_on_a_refused_item_is_refused,
                 sequence_numbers_grow_in_commit_order,
+                a_refused_birth_does_not_change_the_order_of_those_after_it,
                 payloads_of_every_size_come_back,
                 loads_answer_in_the_order_asked,
                 an_empty_commit_is_answered,
@@ -161,6 +170,58 @@ macro_rules! store_conformance {
                 closed_sessions_and_edges_are_forgotten_after_their_life,
                 totals_follow_every_change,
                 the_store_says_it_is_well,
+            }
+            runs_dags {
+                versions_of_a_dag_count_from_one,
+                the_latest_text_again_is_the_same_version,
+                a_dag_belongs_to_its_tenant,
+                concurrent_texts_get_versions_of_their_own,
+                dags_are_listed_by_name_with_their_latest_version,
+            }
+            runs_steps {
+                a_new_run_is_loaded_as_it_was_committed,
+                runs_are_loaded_in_the_order_asked,
+                a_step_replaces_the_head_and_writes_its_nodes_whole,
+                run_since_has_the_nodes_that_changed_after_a_version,
+                a_stale_step_leaves_nothing_and_its_neighbours_are_done,
+                a_run_id_is_taken_once,
+                one_call_may_take_several_steps_of_one_run,
+                jobs_of_a_step_are_jobs_like_any_other,
+                a_taken_job_id_refuses_the_whole_step,
+                audit_rows_come_with_the_step,
+                a_wide_step_is_written_whole,
+                concurrent_steps_of_one_version_have_one_winner,
+            }
+            runs_keys {
+                a_key_names_its_run_to_later_starts,
+                a_key_of_a_run_is_free_after_its_life,
+                a_key_of_a_run_is_free_when_the_run_was_pruned,
+                a_refused_start_does_not_take_its_key,
+                one_of_many_concurrent_starts_gets_the_key,
+            }
+            runs_news {
+                every_end_of_a_job_is_told_to_its_run,
+                a_job_denied_at_birth_is_told_to_its_run,
+                a_refused_end_is_not_told,
+                a_late_change_of_an_ended_job_is_told_again,
+                what_was_heard_is_gone_and_the_rest_stays,
+                news_come_in_order_and_within_the_limit,
+                a_run_that_is_over_is_told_to_its_parent,
+                runs_that_have_not_heard_are_found_by_the_age_of_their_news,
+            }
+            runs_lists {
+                runs_are_listed_newest_first_over_pages,
+                each_filter_narrows_the_list_of_runs,
+                runs_wake_by_the_stores_own_clock,
+                live_runs_are_paged_by_their_ids,
+            }
+            runs_upkeep {
+                jobs_of_a_live_run_are_kept_until_it_is_over,
+                a_run_is_pruned_with_all_that_belongs_to_it,
+                a_run_inside_of_another_is_kept_until_that_is_over,
+                whole_runs_are_pruned_oldest_first_within_the_limit,
+                a_run_that_goes_on_again_is_not_pruned,
+                news_of_a_run_that_is_gone_are_forgotten,
             }
         }
     };

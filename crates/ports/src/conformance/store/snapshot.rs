@@ -5,20 +5,26 @@
 use std::fmt::Debug;
 
 use lockgate_core::audit::{AuditRow, Block};
-use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId};
 use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::ReadyKey;
 
 use super::listings::{all_jobs, all_letters};
+use super::runs_snapshot::runs;
 use super::stage::Found;
 use crate::store::{DeadLetterQuery, JobQuery, SnapshotKind, Store};
 
 /// Pages are small so that every read goes on at least once.
-const PAGE: usize = 3;
+pub(super) const PAGE: usize = 3;
 
 pub(super) type Snapshot = Vec<(String, String)>;
 
-pub(super) async fn snapshot(store: &dyn Store, jobs: &[JobId], sessions: &[SessionId]) -> Found<Snapshot> {
+pub(super) async fn snapshot(
+    store: &dyn Store,
+    jobs: &[JobId],
+    sessions: &[SessionId],
+    run_ids: &[RunId],
+) -> Found<Snapshot> {
     let mut parts = Snapshot::new();
     each_job(store, jobs, &mut parts).await?;
     queues(store, &mut parts).await?;
@@ -34,10 +40,11 @@ pub(super) async fn snapshot(store: &dyn Store, jobs: &[JobId], sessions: &[Sess
     duties(store, &mut parts).await?;
     policies(store, &mut parts).await?;
     trail(store, &mut parts).await?;
+    runs(store, run_ids, &mut parts).await?;
     Ok(parts)
 }
 
-fn add(parts: &mut Snapshot, name: impl Into<String>, value: impl Debug) {
+pub(super) fn add(parts: &mut Snapshot, name: impl Into<String>, value: impl Debug) {
     parts.push((name.into(), format!("{value:?}")));
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Evidence, JobState, Transition};
 use lockgate_core::pools::RoutingId;
+use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 
-use super::data::{Data, Key, Row, Session};
+use super::data::{Data, Key, Row, Session, Source};
 use crate::store::SnapshotKind;
 use crate::store::{Change, ChangeError, KEY_LIFE, OutboxEntry, OutboxRow, Taken};
 
@@ -43,6 +44,8 @@ impl Data {
         let letter = transition.dead_letter.take();
         let dead = transition.job.state().is_dead();
         let audit = transition.audit();
+        let told = transition.job.request.run.as_ref().filter(|_| transition.job.state().is_terminal());
+        let told = told.map(|part| part.run.clone());
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
         // J-4: a job that stays dead keeps its letter.
         if letter.is_some() || !dead {
@@ -54,6 +57,10 @@ impl Data {
         self.keep_audit(audit);
         for entry in outbox {
             self.keep_outbox(id.clone(), entry);
+        }
+        // in the commit of the end itself.
+        if let Some(run) = told {
+            self.tell(run, Source::Job(seq), now);
         }
         Ok(seq)
     }
@@ -85,11 +92,8 @@ impl Data {
     fn insert(&mut self, transition: Transition, now: Timestamp) -> Result<JobSeq, ChangeError> {
         let request = transition.job.request.clone();
         let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
-        if let Some(taken) = key.as_ref().and_then(|key| self.keys.get(key)).filter(|taken| taken.free_at > now) {
-            return Err(self.taken(taken.seq, true));
-        }
-        if let Some(seq) = self.ids.get(&request.job_id) {
-            return Err(self.taken(*seq, false));
+        if let Some((owner, by_key)) = self.in_the_way(&request, now) {
+            return Err(self.taken(owner, by_key));
         }
         self.last_seq += 1;
         let seq = JobSeq(self.last_seq);
@@ -102,6 +106,14 @@ impl Data {
         let delayed = job.state() == JobState::Scheduled && job.life.due_at > now;
         self.jobs.insert(seq, Row { job, events: transition.events, result: transition.result, delayed });
         Ok(seq)
+    }
+
+    /// The job that has the key (true) or the id (false) of a new one.
+    pub(super) fn in_the_way(&self, request: &JobRequest, now: Timestamp) -> Option<(JobSeq, bool)> {
+        let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
+        let by_key = key.and_then(|key| self.keys.get(&key)).filter(|taken| taken.free_at > now);
+        let by_id = || self.ids.get(&request.job_id).map(|seq| (*seq, false));
+        by_key.map(|taken| (taken.seq, true)).or_else(by_id)
     }
 
     fn replace(&mut self, transition: Transition, call: &Call) -> Result<JobSeq, ChangeError> {

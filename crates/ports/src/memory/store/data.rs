@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use lockgate_core::audit::{AuditRow, Block};
-use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId, TenantId};
+use lockgate_core::dag::{NodeKey, NodeRun, RunHead};
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId, TenantId};
 use lockgate_core::job::{DeadLetter, Job, JobEvent};
-use lockgate_core::request::Json;
+use lockgate_core::request::{Json, RequestHash};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
-use crate::store::{Active, LogLine, OutboxRow, SnapshotKind};
+use crate::store::{Active, DagRow, LogLine, OutboxRow, SnapshotKind};
 
 #[derive(Default)]
 pub(super) struct Data {
@@ -31,6 +32,14 @@ pub(super) struct Data {
     pub(super) activations: BTreeMap<SnapshotKind, Vec<Active>>,
     pub(super) audit: Vec<AuditRow>,
     pub(super) blocks: Vec<Block>,
+    /// Every version of a definition, oldest first.
+    pub(super) dags: BTreeMap<(TenantId, Arc<str>), Vec<DagRow>>,
+    pub(super) runs: BTreeMap<RunId, RunRow>,
+    /// The last number given to a run.
+    pub(super) last_run: i64,
+    pub(super) run_keys: BTreeMap<(TenantId, Arc<str>), TakenKey>,
+    pub(super) news: BTreeMap<i64, News>,
+    pub(super) last_news: i64,
 }
 
 pub(super) struct Row {
@@ -39,6 +48,34 @@ pub(super) struct Row {
     pub(super) result: Option<Json>,
     /// SCHEDULED for a time that had not come when it was committed.
     pub(super) delayed: bool,
+}
+
+pub(super) struct RunRow {
+    /// Its place in lists.
+    pub(super) no: i64,
+    pub(super) head: RunHead,
+    /// With the version of the run that last wrote the node.
+    pub(super) nodes: BTreeMap<NodeKey, (i64, NodeRun)>,
+    pub(super) ended_at: Option<Timestamp>,
+}
+
+/// The key of a run.
+pub(super) struct TakenKey {
+    pub(super) run: RunId,
+    pub(super) hash: RequestHash,
+    pub(super) free_at: Timestamp,
+}
+
+/// Something happened that a run has not heard yet.
+pub(super) struct News {
+    pub(super) run: RunId,
+    pub(super) of: Source,
+    pub(super) at: Timestamp,
+}
+
+pub(super) enum Source {
+    Job(JobSeq),
+    Run(RunId),
 }
 
 /// An idempotency key and the job it names.

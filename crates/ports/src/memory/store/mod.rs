@@ -7,6 +7,8 @@
 mod commit;
 mod data;
 mod reads;
+mod run_reads;
+mod runs;
 mod sessions;
 mod trail;
 mod upkeep;
@@ -16,7 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::audit::{AuditEntry, AuditRow, Block};
-use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::dag::{Run, RunHead};
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId, TenantId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::time::Timestamp;
@@ -25,9 +28,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
-    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
-    Upkeep,
+    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
+    LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions,
+    SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
 };
 use data::Data;
 
@@ -129,6 +132,58 @@ impl Jobs for MemoryStore {
 
     async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
         Ok(self.open().0.logs(id, limit))
+    }
+}
+
+#[async_trait]
+impl Runs for MemoryStore {
+    async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(data.put_dag(dag, now))
+    }
+
+    async fn dag(&self, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, StoreError> {
+        Ok(self.open().0.dag(tenant, name, version))
+    }
+
+    async fn dags(&self, tenant: &TenantId, after: Option<&str>, limit: usize) -> Result<Vec<DagRow>, StoreError> {
+        Ok(self.open().0.dags(tenant, after, limit))
+    }
+
+    async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
+        let (mut data, now) = self.open();
+        Ok(changes.into_iter().map(|change| data.advance(change, now)).collect())
+    }
+
+    async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError> {
+        let (data, _) = self.open();
+        Ok(ids.iter().map(|id| data.run_since(id, 0)).collect())
+    }
+
+    async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError> {
+        Ok(self.open().0.run_since(id, version))
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {
+        Ok(self.open().0.list_runs(&query))
+    }
+
+    async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError> {
+        Ok(self.open().0.news(runs, limit))
+    }
+
+    async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.unheard(now - age, limit))
+    }
+
+    async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.waking(now, limit))
+    }
+
+    async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        Ok(self.open().0.live_runs(after, limit))
     }
 }
 

@@ -125,7 +125,7 @@ fn wanted(query: &JobQuery, job: &Job) -> bool {
         && query.labels.iter().all(|(name, value)| request.labels.get(name) == Some(value))
 }
 
-fn without_payload(job: &Job) -> Job {
+pub(super) fn without_payload(job: &Job) -> Job {
     let request = JobRequest { payload: Json::null(), ..(*job.request).clone() };
     Job { request: Arc::new(request), ..job.clone() }
 }

@@ -6,12 +6,13 @@ use lockgate_core::ids::JobSeq;
 use lockgate_core::lane::Priority;
 use lockgate_core::time::Timestamp;
 
-use super::data::Data;
+use super::data::{Data, Row};
 use crate::store::{CLOSED_LIFE, Totals};
 
 impl Data {
     pub(super) fn prune(&mut self, keep: Duration, limit: usize, now: Timestamp) -> u64 {
-        let ended = self.jobs.values().filter_map(|row| Some((row.job.life.ended_at?, row.job.seq)));
+        let done_with = |row: &&Row| row.job.request.run.as_ref().is_none_or(|part| !self.is_live(&part.run));
+        let ended = self.jobs.values().filter(done_with).filter_map(|row| Some((row.job.life.ended_at?, row.job.seq)));
         let mut old: Vec<(Timestamp, JobSeq)> = ended.filter(|(at, _)| *at < now - keep).collect();
         old.sort_unstable();
         old.truncate(limit);
@@ -20,7 +21,7 @@ impl Data {
         }
         self.keys.retain(|_, key| key.free_at > now);
         self.prune_closed(now);
-        old.len() as u64
+        old.len() as u64 + self.prune_runs(now - keep, limit, now)
     }
 
     fn forget(&mut self, seq: JobSeq) {

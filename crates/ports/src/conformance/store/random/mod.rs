@@ -4,6 +4,7 @@
 //! failing one shrinks well.
 
 mod draw;
+mod runs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ const SESSIONS: u64 = 3;
 
 impl Pair {
     async fn play(&mut self, mut dice: Dice) -> Proof {
-        match dice.roll(28) {
+        match dice.roll(33) {
             0..=4 => self.submit(&mut dice)?,
             5..=14 => self.decide(&mut dice).await?,
             15 | 16 => self.session(&mut dice).await?,
@@ -73,6 +74,8 @@ impl Pair {
             21 => self.lead(&mut dice).await?,
             22 => self.activate(&mut dice).await?,
             23 => self.audit(&mut dice).await?,
+            24..=26 => self.advance(&mut dice).await?,
+            27 => self.put_dag(&mut dice).await?,
             _ => self.flush().await?,
         }
         if self.staged.len() > 6 { self.flush().await } else { Ok(()) }
@@ -128,8 +131,8 @@ impl Pair {
         assert_eq!(plain(results), plain(expected), "commit");
         let jobs: Vec<JobId> = (0..JOBS).map(|n| format!("job-{n}").into()).collect();
         let sessions: Vec<SessionId> = (0..SESSIONS).map(|n| format!("session-{n}").into()).collect();
-        let expected = snapshot(&self.model, &jobs, &sessions).await?;
-        let found = snapshot(&*self.harness.store, &jobs, &sessions).await?;
+        let expected = snapshot(&self.model, &jobs, &sessions, &runs::all()).await?;
+        let found = snapshot(&*self.harness.store, &jobs, &sessions, &runs::all()).await?;
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!(found, expected);
         }

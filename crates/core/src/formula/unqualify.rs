@@ -6,24 +6,8 @@
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::CelString;
 
-pub(super) fn unqualify(expression: &mut IdedExpr) {
-    match &mut expression.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
-        Expr::Select(select) => unqualify(&mut select.operand),
-        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(unqualify),
-        Expr::List(list) => list.elements.iter_mut().for_each(unqualify),
-        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| {
-            if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                unqualify(&mut entry.key);
-                unqualify(&mut entry.value);
-            }
-        }),
-        Expr::Comprehension(loops) => {
-            let parts = [&mut loops.iter_range, &mut loops.accu_init, &mut loops.loop_cond, &mut loops.loop_step];
-            parts.into_iter().for_each(unqualify);
-            unqualify(&mut loops.result);
-        }
-    }
+pub(crate) fn unqualify(expression: &mut IdedExpr) {
+    each_part(expression, &mut unqualify);
     let is_name = matches!(&expression.expr, Expr::Select(select) if !select.test && is_path(&select.operand));
     if let Expr::Select(select) = &mut expression.expr
         && is_name
@@ -41,5 +25,25 @@ fn is_path(expression: &IdedExpr) -> bool {
         Expr::Ident(_) => true,
         Expr::Call(call) => call.func_name == operators::INDEX && call.args.first().is_some_and(is_path),
         _ => false,
+    }
+}
+
+/// Visits what an expression is directly made of.
+pub(crate) fn each_part(expression: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
+    match &mut expression.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
+        Expr::Select(select) => visit(&mut select.operand),
+        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(visit),
+        Expr::List(list) => list.elements.iter_mut().for_each(visit),
+        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| {
+            if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                visit(&mut entry.key);
+                visit(&mut entry.value);
+            }
+        }),
+        Expr::Comprehension(loops) => {
+            let parts = [&mut loops.iter_range, &mut loops.accu_init, &mut loops.loop_cond, &mut loops.loop_step];
+            parts.into_iter().chain([&mut loops.result]).for_each(visit);
+        }
     }
 }

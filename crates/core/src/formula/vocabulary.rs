@@ -1,17 +1,14 @@
 //! Finds at load what would fail at every evaluation: unknown names, functions and patterns.
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, SelectExpr};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, operators};
 use regex::RegexBuilder;
 
-use super::facts::JOB_FIELDS;
-use super::when::{Regexes, literal};
-use crate::config::{Place, Report};
+use super::{Fault, Regexes, Wording, literal};
 
 /// Loops inside of loops: each level multiplies by the length of a list that the submitter may choose.
 const LOOPS_MAX: usize = 2;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-const VARIABLES: [&str; 3] = ["job", "payload", "now"];
 /// Names that stand for types, and the namespace of optional values.
 const TYPES: [&str; 11] =
     ["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "uint", "optional"];
@@ -38,46 +35,59 @@ const FUNCTIONS: [&str; 20] = [
     "orValue",
 ];
 
-/// Whether the expression uses the payload; `None` if it was refused.
-pub(super) fn check(expression: &IdedExpr, at: Place, regexes: &mut Regexes, report: &mut Report) -> Option<bool> {
-    let mut walk = Walk { at, regexes, report, bound: Vec::new(), loops: 0, uses_payload: false, refused: false };
+/// The variables that expressions of one kind may use.
+pub(crate) trait Vocabulary {
+    /// A variable as a whole.
+    fn variable(&mut self, name: &str) -> Result<(), Fault>;
+
+    /// What a variable has under a name that is written out: `variable.field` or `variable["field"]`.
+    fn field(&mut self, variable: &str, field: &str) -> Result<(), Fault>;
+
+    /// Whether a loop may bind the name and so hide what else it means.
+    fn may_bind(&self, _name: &str) -> bool {
+        true
+    }
+}
+
+/// Everything that is wrong with the expression. Patterns that are right are added to `regexes`.
+pub(crate) fn check(
+    expression: &IdedExpr,
+    wording: Wording<'_>,
+    regexes: &mut Regexes,
+    vocabulary: &mut dyn Vocabulary,
+) -> Vec<Fault> {
+    let mut walk = Walk { wording, regexes, vocabulary, bound: Vec::new(), loops: 0, faults: Vec::new() };
     walk.expression(expression);
-    (!walk.refused).then_some(walk.uses_payload)
+    walk.faults
 }
 
 struct Walk<'a> {
-    at: Place,
+    wording: Wording<'a>,
     regexes: &'a mut Regexes,
-    report: &'a mut Report,
+    vocabulary: &'a mut dyn Vocabulary,
     /// Names that surrounding loops bind.
     bound: Vec<String>,
     loops: usize,
-    uses_payload: bool,
-    refused: bool,
+    faults: Vec<Fault>,
 }
 
 impl Walk<'_> {
-    fn unknown<'k>(&mut self, message: String, word: &str, known: impl IntoIterator<Item = &'k str>) {
-        self.refused = true;
-        self.report.unknown(self.at, message, word, known);
-    }
-
     fn refuse(&mut self, message: String) {
-        self.refused = true;
-        self.report.refuse(self.at, message);
+        self.faults.push(Fault::new(message));
     }
 
     fn expression(&mut self, expression: &IdedExpr) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => self.name(name),
-            Expr::Select(select) => self.select(select),
+            Expr::Select(select) => self.selection(&select.operand, &select.field),
             Expr::Call(call) => self.call(call),
             Expr::List(list) => list.elements.iter().for_each(|element| self.expression(element)),
             Expr::Map(map) => map.entries.iter().for_each(|entry| self.entry(&entry.expr)),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
             Expr::Struct(object) => {
-                self.refuse(format!("when cannot make a {:?}; there are no message types", object.type_name));
+                let name = self.wording.name;
+                self.refuse(format!("{name} cannot make a {:?}; there are no message types", object.type_name));
             }
         }
     }
@@ -92,31 +102,34 @@ impl Walk<'_> {
         }
     }
 
+    fn is_variable(&self, name: &str) -> bool {
+        !TYPES.contains(&name) && !self.bound.iter().any(|bound| bound == name)
+    }
+
     fn name(&mut self, name: &str) {
-        if self.bound.iter().any(|bound| bound == name) || TYPES.contains(&name) {
-            return;
-        }
-        self.uses_payload |= name == "payload";
-        if !VARIABLES.contains(&name) {
-            let message = format!("unknown name {name:?} in when; it knows {}", VARIABLES.join(", "));
-            self.unknown(message, name, VARIABLES);
+        if self.is_variable(name) {
+            self.faults.extend(self.vocabulary.variable(name).err());
         }
     }
 
-    fn select(&mut self, select: &SelectExpr) {
-        let on_job = matches!(&select.operand.expr, Expr::Ident(name) if name == "job" && !self.bound.contains(name));
-        if on_job && !JOB_FIELDS.contains(&select.field.as_str()) {
-            let message = format!("unknown field {:?} of job in when; it has {}", select.field, JOB_FIELDS.join(", "));
-            self.unknown(message, &select.field, JOB_FIELDS);
+    fn selection(&mut self, operand: &IdedExpr, field: &str) {
+        match &operand.expr {
+            Expr::Ident(name) if self.is_variable(name) => self.faults.extend(self.vocabulary.field(name, field).err()),
+            _ => self.expression(operand),
         }
-        self.expression(&select.operand);
     }
 
     fn call(&mut self, call: &CallExpr) {
+        if let operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT = call.func_name.as_str()
+            && let [operand, field] = call.args.as_slice()
+            && let Some(field) = literal(field)
+        {
+            return self.selection(operand, field);
+        }
         let operator = call.func_name.contains(|c: char| !c.is_ascii_alphanumeric());
         if !operator && !FUNCTIONS.contains(&call.func_name.as_str()) {
-            let message = format!("unknown function {:?} in when", call.func_name);
-            self.unknown(message, &call.func_name, FUNCTIONS);
+            let message = format!("unknown function {:?} in {}", call.func_name, self.wording.name);
+            self.faults.push(Fault::unknown(message, &call.func_name, FUNCTIONS));
         }
         if call.func_name == "matches" {
             self.pattern(call.args.last().and_then(literal).map(str::to_owned));
@@ -127,29 +140,34 @@ impl Walk<'_> {
 
     /// A pattern that is computed would have to be compiled for every job, and its size be trusted.
     fn pattern(&mut self, pattern: Option<String>) {
+        let name = self.wording.name;
         let Some(pattern) = pattern else {
-            return self.refuse("matches in when needs a pattern written out as text".to_owned());
+            return self.refuse(format!("matches in {name} needs a pattern written out as text"));
         };
         if self.regexes.contains_key(&pattern) {
             return;
         }
         match RegexBuilder::new(&pattern).size_limit(REGEX_BYTES_MAX).build() {
             Ok(regex) => drop(self.regexes.insert(pattern, regex)),
-            Err(error) => self.refuse(format!("bad regex {pattern:?} in when: {}", last_line(&error.to_string()))),
+            Err(error) => self.refuse(format!("bad regex {pattern:?} in {name}: {}", last_line(&error.to_string()))),
         }
     }
 
     fn comprehension(&mut self, loops: &ComprehensionExpr) {
         self.loops += 1;
+        let name = self.wording.name;
         if self.loops > LOOPS_MAX {
-            self.refuse(format!("when has more than {LOOPS_MAX} loops inside of each other"));
+            self.refuse(format!("{name} has more than {LOOPS_MAX} loops inside of each other"));
         }
         self.expression(&loops.iter_range);
         self.expression(&loops.accu_init);
         let outer = self.bound.len();
-        self.bound.push(loops.accu_var.clone());
-        self.bound.push(loops.iter_var.clone());
-        self.bound.extend(loops.iter_var2.clone());
+        for bound in [&loops.accu_var, &loops.iter_var].into_iter().chain(&loops.iter_var2) {
+            if !self.vocabulary.may_bind(bound) {
+                self.refuse(format!("{name} uses {bound:?} for what a loop goes over; choose another name"));
+            }
+            self.bound.push(bound.clone());
+        }
         for inner in [&loops.loop_cond, &loops.loop_step, &loops.result] {
             self.expression(inner);
         }
@@ -159,7 +177,7 @@ impl Walk<'_> {
 }
 
 /// The last line of a regex error says what is wrong; those before it draw the place.
-pub(super) fn last_line(text: &str) -> &str {
+pub(crate) fn last_line(text: &str) -> &str {
     let line = text.lines().last().unwrap_or(text);
     line.strip_prefix("error: ").unwrap_or(line)
 }

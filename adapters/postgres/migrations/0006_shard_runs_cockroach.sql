@@ -1,0 +1,5 @@
+-- Keys that grow with time would all be written to one range.
+ALTER TABLE runs ALTER PRIMARY KEY USING COLUMNS (run_id) USING HASH;
+ALTER TABLE run_nodes ALTER PRIMARY KEY USING COLUMNS (run_id, node, item) USING HASH;
+ALTER TABLE run_jobs ALTER PRIMARY KEY USING COLUMNS (job_id) USING HASH;
+ALTER TABLE run_news ALTER PRIMARY KEY USING COLUMNS (news_no) USING HASH;

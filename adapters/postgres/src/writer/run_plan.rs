@@ -1,0 +1,59 @@
+//! Steps of runs in a group of calls, and the waves they are written in.
+
+use std::collections::HashMap;
+
+use super::plan::Item;
+use crate::run_sheet::RunSheet;
+
+pub(super) struct Step<'a> {
+    /// Which of the calls that take steps it belongs to.
+    pub(super) call: usize,
+    pub(super) sheet: &'a RunSheet,
+    /// The births of its jobs. A free id is all they need, so nothing is proven.
+    pub(super) births: Vec<Item<'a>>,
+}
+
+/// Steps of one wave share no run, no key and no job, so a wave can be written by statements over all of it.
+#[derive(Default)]
+pub(super) struct RunPlan<'a> {
+    pub(super) steps: Vec<Step<'a>>,
+    /// Places of steps.
+    pub(super) waves: Vec<Vec<usize>>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Claim<'a> {
+    Run(&'a str),
+    Key(&'a str, &'a str),
+    Job(&'a str),
+}
+
+fn claims(sheet: &RunSheet) -> impl Iterator<Item = Claim<'_>> {
+    let key = sheet.key().map(|(tenant, key)| Claim::Key(tenant, key));
+    let jobs = sheet.jobs.iter().map(|job| Claim::Job(job.id().as_str()));
+    [Claim::Run(sheet.id())].into_iter().chain(key).chain(jobs)
+}
+
+impl<'a> RunPlan<'a> {
+    pub(super) fn of(calls: impl Iterator<Item = &'a [RunSheet]>) -> Self {
+        let mut plan = Self::default();
+        // The first wave that is free of a claim. Looked up, never walked through.
+        let mut free: HashMap<Claim<'a>, usize> = HashMap::new();
+        for (call, sheets) in calls.enumerate() {
+            // Runs and jobs are numbered wave by wave, so the steps of one call go forward only.
+            let mut from = 0;
+            for sheet in sheets {
+                let wave = claims(sheet).filter_map(|claim| free.get(&claim).copied()).fold(from, usize::max);
+                from = wave;
+                free.extend(claims(sheet).map(|claim| (claim, wave + 1)));
+                if plan.waves.len() <= wave {
+                    plan.waves.resize_with(wave + 1, Vec::new);
+                }
+                plan.waves[wave].push(plan.steps.len());
+                let births = sheet.jobs.iter().map(|sheet| Item { call, sheet, proof: 0 }).collect();
+                plan.steps.push(Step { call, sheet, births });
+            }
+        }
+        plan
+    }
+}

@@ -1,0 +1,153 @@
+//! steps of runs within a transaction.
+//!
+//! A first sending locks the heads and takes what a step needs: its key, its head if the run is new, numbers for its jobs.
+//! What it answers decides about each step as a whole; then the accepted ones are written, and what refused ones had taken
+//! is given back, together with COMMIT.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockgate_core::ids::JobSeq;
+use lockgate_core::request::RequestHash;
+use lockgate_ports::store::RunRefusal;
+use tokio_postgres::Row;
+
+use super::run_plan::Step;
+use super::transaction::{Stop, Transaction};
+use super::{births, run_calls};
+use crate::conn::Call;
+use crate::error::Fault;
+use crate::row::{bytes, get};
+
+/// What became of a step: numbers for its jobs, or why it was refused.
+pub(super) type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+
+/// What the first sending of a wave found.
+struct Found {
+    /// Versions of the heads there are.
+    versions: BTreeMap<String, i64>,
+    /// Runs that got their key.
+    keyed: BTreeSet<String>,
+    /// Runs that were begun.
+    begun: BTreeSet<String>,
+    taken: BTreeSet<String>,
+    numbers: std::vec::IntoIter<i64>,
+}
+
+impl<'a> Transaction<'_, 'a> {
+    pub(super) async fn take_steps(&mut self, wave: &[usize]) -> Result<(), Stop> {
+        let run_plan = self.run_plan;
+        let steps: Vec<&Step<'a>> = wave.iter().map(|place| &run_plan.steps[*place]).collect();
+        let mut found = self.ask_for(&steps).await?;
+        let missing: Vec<(&str, &str)> = steps.iter().filter_map(|step| unkeyed(step, &found)).collect();
+        let owners = self.key_owners(&missing).await?;
+        let mut accepted = Vec::new();
+        for (place, step) in wave.iter().zip(&steps) {
+            let stepped = match refusal(step, &found, &owners) {
+                None => Ok(step.births.iter().filter_map(|_| found.numbers.next()).map(JobSeq).collect()),
+                Some(refusal) => Err(refusal),
+            };
+            accepted.extend(stepped.is_ok().then_some(*step));
+            self.stepped[*place] = Some(stepped);
+        }
+        self.give_back(&steps, &found, &accepted);
+        self.write_steps(wave, &accepted);
+        Ok(())
+    }
+
+    async fn ask_for(&mut self, steps: &[&Step<'a>]) -> Result<Found, Stop> {
+        let now = self.options.now();
+        let starts: Vec<&Step<'a>> = steps.iter().copied().filter(|step| step.sheet.is_start()).collect();
+        let keyed: Vec<&Step<'a>> = starts.iter().copied().filter(|step| step.sheet.key.is_some()).collect();
+        let ids: Vec<&str> = steps.iter().flat_map(|step| &step.births).map(|birth| birth.sheet.id().as_str()).collect();
+        let calls = vec![
+            run_calls::lock(steps),
+            run_calls::take_keys(now, &keyed),
+            run_calls::begin(now, &starts),
+            run_calls::taken(ids.clone()),
+            run_calls::numbers(ids.len()),
+        ];
+        let mut answered = self.send(calls, false).await?.into_iter();
+        let mut next = || answered.next().unwrap_or_default();
+        let versions = next().iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<_, Fault>>()?;
+        let (keyed, begun, taken) = (names(&next())?, names(&next())?, names(&next())?);
+        let numbers = next().iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, Fault>>()?;
+        Ok(Found { versions, keyed, begun, taken, numbers: numbers.into_iter() })
+    }
+
+    async fn key_owners(&mut self, keys: &[(&str, &str)]) -> Result<BTreeMap<(String, String), RunRefusal>, Stop> {
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (tenants, keys): (Vec<&str>, Vec<&str>) = keys.iter().copied().unzip();
+        let rows = self.conn.rows(include_str!("../../queries/run_key_owners.sql"), &[&tenants, &keys]).await?;
+        let owner = |row: &Row| {
+            let taken = RunRefusal::Taken { run: get::<&str>(row, 2)?.into(), hash: RequestHash(bytes(row, 3)?) };
+            Ok(((get(row, 0)?, get(row, 1)?), taken))
+        };
+        Ok(rows.iter().map(owner).collect::<Result<_, Fault>>()?)
+    }
+
+    /// Nobody has seen what a refused start had taken.
+    fn give_back(&mut self, steps: &[&Step<'a>], found: &Found, accepted: &[&Step<'a>]) {
+        let kept: BTreeSet<&str> = accepted.iter().map(|step| step.sheet.id()).collect();
+        let starts = steps.iter().map(|step| step.sheet).filter(|sheet| sheet.is_start() && !kept.contains(sheet.id()));
+        let (mut begun, mut keys) = (Vec::new(), Vec::new());
+        for sheet in starts {
+            begun.extend(found.begun.contains(sheet.id()).then(|| sheet.id()));
+            keys.extend(sheet.key().filter(|_| found.keyed.contains(sheet.id())));
+        }
+        self.waiting.extend(run_calls::forget(begun, &keys));
+    }
+
+    fn write_steps(&mut self, wave: &[usize], accepted: &[&Step<'a>]) {
+        let run_plan = self.run_plan;
+        let now = self.options.now();
+        let moved: Vec<&Step<'a>> = accepted.iter().copied().filter(|step| !step.sheet.is_start()).collect();
+        let mut calls: Vec<Call<'a>> = Vec::new();
+        calls.extend((!moved.is_empty()).then(|| run_calls::move_on(now, &moved)));
+        calls.extend(run_calls::write_nodes(accepted));
+        calls.extend(run_calls::forget_heard(accepted));
+        let (mut live, mut ended) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        for place in wave {
+            let Some(Ok(seqs)) = &self.stepped[*place] else { continue };
+            for (birth, seq) in run_plan.steps[*place].births.iter().zip(seqs) {
+                let side = if birth.sheet.job().state().is_terminal() { &mut ended } else { &mut live };
+                side.0.push(birth);
+                side.1.push(seq.0);
+            }
+        }
+        let rows = accepted.iter().map(|step| 1 + step.sheet.nodes.len() + step.sheet.heard.len() + step.births.len());
+        self.rows += rows.sum::<usize>() as u64;
+        if !live.0.is_empty() {
+            calls.push(births::enter_hot(self.params(), &live.0, live.1));
+        }
+        if !ended.0.is_empty() {
+            calls.push(births::enter_done(self.params(), &ended.0, ended.1));
+        }
+        self.waiting.extend(calls);
+    }
+}
+
+fn unkeyed<'a>(step: &Step<'a>, found: &Found) -> Option<(&'a str, &'a str)> {
+    step.sheet.key().filter(|_| !found.keyed.contains(step.sheet.id()))
+}
+
+fn refusal(step: &Step<'_>, found: &Found, owners: &BTreeMap<(String, String), RunRefusal>) -> Option<RunRefusal> {
+    let sheet = step.sheet;
+    if let Some((tenant, key)) = unkeyed(step, found) {
+        // An owner that is gone is a conflict.
+        let owner = owners.get(&(tenant.to_owned(), key.to_owned()));
+        return Some(owner.cloned().unwrap_or(RunRefusal::Conflict));
+    }
+    let fits = if sheet.is_start() {
+        found.begun.contains(sheet.id())
+    } else {
+        found.versions.get(sheet.id()).is_some_and(|version| version + 1 == sheet.head.version)
+    };
+    let free = !sheet.has_twins && step.births.iter().all(|birth| !found.taken.contains(birth.sheet.id().as_str()));
+    (!fits || !free).then_some(RunRefusal::Conflict)
+}
+
+fn names(rows: &[Row]) -> Result<BTreeSet<String>, Fault> {
+    rows.iter().map(|row| get(row, 0)).collect()
+}

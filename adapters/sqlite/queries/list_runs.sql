@@ -1,0 +1,4 @@
+SELECT run_no, version, state, wakes_at, head, tenant, dag
+FROM runs
+WHERE run_no < ?1
+ORDER BY run_no DESC

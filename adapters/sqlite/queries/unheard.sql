@@ -1,0 +1,4 @@
+SELECT run_id
+FROM run_news
+WHERE at <= ?1 AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = run_news.run_id)
+ORDER BY at, news_no

@@ -1,0 +1,78 @@
+//! The part of the port that is about runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::dag::{Run, RunHead};
+use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_ports::store::{DagRow, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
+use lockgate_ports::{Listing, StoreError};
+
+use super::SqliteStore;
+use crate::error::Fault;
+use crate::reads;
+use crate::run_sheet::RunSheet;
+
+#[async_trait]
+impl Runs for SqliteStore {
+    async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError> {
+        self.writer.run(1, move |ledger| ledger.put_dag(&dag)).await
+    }
+
+    async fn dag(&self, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, StoreError> {
+        let (tenant, name) = (tenant.clone(), name.to_owned());
+        self.readers.run(move |conn| reads::dag(conn, &tenant, &name, version)).await
+    }
+
+    async fn dags(&self, tenant: &TenantId, after: Option<&str>, limit: usize) -> Result<Vec<DagRow>, StoreError> {
+        let (tenant, after) = (tenant.clone(), after.map(str::to_owned));
+        self.readers.run(move |conn| reads::dags(conn, &tenant, after.as_deref(), limit)).await
+    }
+
+    async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sheets = changes.into_iter().map(RunSheet::fill).collect::<Result<Vec<RunSheet>, Fault>>();
+        let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        // Kept here too, so that the writing thread does not have to free it.
+        let shared = Arc::clone(&sheets);
+        let weight = sheets.iter().map(RunSheet::weight).sum();
+        self.writer.run(weight, move |ledger| ledger.advance(&shared)).await
+    }
+
+    async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError> {
+        let ids = ids.to_vec();
+        self.readers.run(move |conn| reads::load_runs(conn, &ids)).await
+    }
+
+    async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError> {
+        let id = id.clone();
+        self.readers.run(move |conn| reads::run_since(conn, &id, version)).await
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {
+        self.readers.run(move |conn| reads::list_runs(conn, &query)).await
+    }
+
+    async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError> {
+        let runs = runs.to_vec();
+        self.readers.run(move |conn| reads::news(conn, &runs, limit)).await
+    }
+
+    async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let until = self.clock.now() - age;
+        self.readers.run(move |conn| reads::unheard(conn, until, limit)).await
+    }
+
+    async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::waking(conn, now, limit)).await
+    }
+
+    async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let after = after.cloned();
+        self.readers.run(move |conn| reads::live_runs(conn, after.as_ref(), limit)).await
+    }
+}

@@ -1,0 +1,185 @@
+//! DAGs, steps of runs, and what runs are told.
+
+use lockgate_core::ids::{JobSeq, RunId};
+use lockgate_core::request::{RequestHash, RunRef};
+use lockgate_ports::store::{DagRow, KEY_LIFE, NewDag, RunRefusal};
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::reads;
+use crate::row::{item_code, run_state_code};
+use crate::run_sheet::RunSheet;
+use crate::sheet::Sheet;
+
+/// What became of a step: the jobs it inserted, or why it was refused.
+pub(crate) type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+
+impl Ledger<'_> {
+    pub(crate) fn put_dag(&mut self, dag: &NewDag) -> Result<DagRow, Fault> {
+        let latest = reads::dag(self.conn, &dag.tenant, &dag.name, None)?;
+        if let Some(same) = latest.as_ref().filter(|latest| latest.text == dag.text) {
+            return Ok(same.clone());
+        }
+        let version = latest.map_or(1, |latest| latest.version + 1);
+        self.conn.prepare_cached(include_str!("../../queries/insert_dag.sql"))?.execute(params![
+            dag.tenant.as_str(),
+            &*dag.name,
+            version,
+            &*dag.snapshot,
+            dag.actor.as_str(),
+            self.now.as_millis(),
+            serde_json::to_string(&dag.pins)?,
+            &*dag.text,
+        ])?;
+        self.keep_audit(std::slice::from_ref(&dag.audit))?;
+        let NewDag { tenant, name, snapshot, text, actor, pins, audit: _ } = dag.clone();
+        Ok(DagRow { tenant, name, version, snapshot, text, actor, at: self.now, pins })
+    }
+
+    pub(crate) fn advance(&mut self, sheets: &[RunSheet]) -> Result<Vec<Stepped>, Fault> {
+        sheets.iter().map(|sheet| self.step(sheet)).collect()
+    }
+
+    /// checked as a whole before anything of it is written, so that a refused step leaves no trace and its neighbours
+    /// need no savepoint.
+    fn step(&mut self, sheet: &RunSheet) -> Result<Stepped, Fault> {
+        if let Some(refusal) = self.refuses(sheet)? {
+            return Ok(Err(refusal));
+        }
+        let run_no = self.write_head(sheet)?;
+        self.write_nodes(run_no, sheet)?;
+        self.forget_heard(sheet)?;
+        self.keep_audit(&sheet.audit)?;
+        let mut seqs = Vec::with_capacity(sheet.jobs.len());
+        for job in &sheet.jobs {
+            let seq = self.insert(job)?.map_err(|_| Fault::Row("a free job id was taken".to_owned()))?;
+            self.keep_sides(seq, job)?;
+            seqs.push(seq);
+        }
+        if let Some(parent) = sheet.head.parent.as_ref().filter(|_| sheet.head.state.is_over()) {
+            self.tell(&parent.run, None, Some(&sheet.head.id))?;
+        }
+        Ok(Ok(seqs))
+    }
+
+    fn refuses(&self, sheet: &RunSheet) -> Result<Option<RunRefusal>, Fault> {
+        let head = &sheet.head;
+        if let Some(key) = &sheet.key
+            && let Some(taken) = self.run_of_key(head.tenant.as_str(), &key.key)?
+        {
+            return Ok(Some(taken));
+        }
+        let version = self.number("SELECT version FROM runs WHERE run_id = ?1", [head.id.as_str()])?;
+        let mut fits = version.unwrap_or(0) + 1 == head.version && !sheet.has_twins;
+        for job in &sheet.jobs {
+            fits = fits && self.seq_of(&job.change.transition.job.request.job_id)?.is_none();
+        }
+        Ok((!fits).then_some(RunRefusal::Conflict))
+    }
+
+    /// The run that a key names, if the key is still in its life.
+    fn run_of_key(&self, tenant: &str, key: &str) -> Result<Option<RunRefusal>, Fault> {
+        let sql = "SELECT run_id, hash FROM run_keys WHERE tenant = ?1 AND key = ?2 AND free_at > ?3";
+        let mut query = self.conn.prepare_cached(sql)?;
+        let mut rows = query.query(params![tenant, key, self.now.as_millis()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some(RunRefusal::Taken { run: row.get_ref(0)?.as_str()?.into(), hash: RequestHash(row.get(1)?) }))
+    }
+
+    fn write_head(&self, sheet: &RunSheet) -> Result<i64, Fault> {
+        let head = &sheet.head;
+        let columns = params![
+            head.id.as_str(),
+            head.version,
+            run_state_code(head.state),
+            head.wakes_at.map(|at| at.as_millis()),
+            head.state.is_over().then(|| head.ended_at.unwrap_or(self.now).as_millis()),
+            head.parent.as_ref().map(|parent| parent.run.as_str()),
+            sheet.head_text,
+            head.tenant.as_str(),
+            &*head.dag.name,
+        ];
+        if head.version > 1 {
+            self.conn.prepare_cached(include_str!("../../queries/update_run.sql"))?.execute(&columns[..7])?;
+            let run_no = self.number("SELECT run_no FROM runs WHERE run_id = ?1", [head.id.as_str()])?;
+            return run_no.ok_or_else(|| Fault::Row("a run was there and is not".to_owned()));
+        }
+        self.conn.prepare_cached(include_str!("../../queries/insert_run.sql"))?.execute(columns)?;
+        let run_no = self.conn.last_insert_rowid();
+        if let Some(key) = &sheet.key {
+            let free_at = (self.now + KEY_LIFE).as_millis();
+            let sql = "INSERT OR REPLACE INTO run_keys (tenant, key, run_id, hash, free_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let columns = params![head.tenant.as_str(), &*key.key, head.id.as_str(), &key.hash.0, free_at];
+            self.conn.prepare_cached(sql)?.execute(columns)?;
+        }
+        Ok(run_no)
+    }
+
+    fn write_nodes(&self, run_no: i64, sheet: &RunSheet) -> Result<(), Fault> {
+        let mut upsert = self.conn.prepare_cached(include_str!("../../queries/upsert_node.sql"))?;
+        for (key, body) in &sheet.nodes {
+            upsert.execute(params![run_no, key.node, item_code(key.item), sheet.head.version, body])?;
+        }
+        Ok(())
+    }
+
+    fn forget_heard(&self, sheet: &RunSheet) -> Result<(), Fault> {
+        let mut delete = self.conn.prepare_cached("DELETE FROM run_news WHERE news_no = ?1 AND run_id = ?2")?;
+        for no in &sheet.heard {
+            delete.execute(params![no, sheet.head.id.as_str()])?;
+        }
+        Ok(())
+    }
+
+    /// What a change of a job means to the run that it belongs to.
+    pub(super) fn keep_part(&self, seq: JobSeq, part: &RunRef, sheet: &Sheet) -> Result<(), Fault> {
+        let job = &sheet.change.transition.job;
+        if job.version == 1 {
+            let sql = "INSERT INTO run_jobs (seq, run_id) VALUES (?1, ?2)";
+            self.conn.prepare_cached(sql)?.execute(params![seq.0, part.run.as_str()])?;
+        }
+        if job.state().is_terminal() {
+            self.tell(&part.run, Some(seq), None)?;
+        }
+        Ok(())
+    }
+
+    /// of a job or of a run inside of it.
+    fn tell(&self, run: &RunId, job: Option<JobSeq>, child: Option<&RunId>) -> Result<(), Fault> {
+        let sql = "INSERT INTO run_news (run_id, at, seq, child) VALUES (?1, ?2, ?3, ?4)";
+        let columns = params![run.as_str(), self.now.as_millis(), job.map(|seq| seq.0), child.map(RunId::as_str)];
+        self.conn.prepare_cached(sql)?.execute(columns)?;
+        Ok(())
+    }
+
+    /// Whole runs, oldest end first, until they and their nodes are `limit` rows or more.
+    pub(super) fn prune_runs(&self, before: i64, limit: usize) -> Result<u64, Fault> {
+        let mut query = self.conn.prepare_cached(include_str!("../../queries/runs_to_prune.sql"))?;
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let old = query.query_map([before, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let old = old.collect::<Result<Vec<(i64, String)>, _>>()?;
+        let (mut rows, mut gone) = (0, 0);
+        for (run_no, run_id) in old {
+            if rows >= limit {
+                break;
+            }
+            rows += 1 + self.conn.prepare_cached("DELETE FROM run_nodes WHERE run_no = ?1")?.execute([run_no])?;
+            for sql in RUN_BELONGINGS {
+                self.conn.prepare_cached(sql)?.execute([&run_id])?;
+            }
+            gone += 1;
+        }
+        self.conn.prepare_cached("DELETE FROM run_keys WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;
+        // Told late, by the last jobs of a run that is gone.
+        self.conn.prepare_cached(include_str!("../../queries/forget_stray_news.sql"))?.execute([before])?;
+        Ok(gone)
+    }
+}
+
+/// A run and what belongs to it besides its nodes.
+const RUN_BELONGINGS: [&str; 3] = [
+    "DELETE FROM runs WHERE run_id = ?1",
+    "DELETE FROM run_news WHERE run_id = ?1",
+    "DELETE FROM run_keys WHERE run_id = ?1",
+];

@@ -1,0 +1,41 @@
+//! A DAG in the language of Mermaid, which most places that show Markdown draw.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::super::{Dag, NodeIx, NodeState, Work};
+use super::{colours, escaped, kind};
+
+impl Dag {
+    /// A flowchart; nodes with a state are coloured by it.
+    pub fn mermaid(&self, state: impl Fn(NodeIx) -> Option<NodeState>) -> String {
+        let mut text = String::from("flowchart LR\n");
+        let mut seen = BTreeSet::new();
+        for (at, node) in (0..).zip(&self.nodes) {
+            let label = format!("{}<br/><small>{}</small>", escaped(&node.name), escaped(&kind(node)));
+            let (open, close) = match &node.work {
+                Work::Job(_) => ("[", "]"),
+                Work::Approval(_) => ("{{", "}}"),
+                Work::Delay(_) => ("([", "])"),
+                Work::Dag(_) => ("[[", "]]"),
+            };
+            let state = state(at);
+            seen.extend(state);
+            let class = state.map_or_else(String::new, |state| format!(":::{}", class(state)));
+            let _ = writeln!(text, "  n{at}{open}\"{label}\"{close}{class}");
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            for parent in &node.needs {
+                let _ = writeln!(text, "  n{parent} --> n{at}");
+            }
+        }
+        for state in seen {
+            let _ = writeln!(text, "  classDef {} fill:{},stroke:#71717a,color:#18181b", class(state), colours(state).0);
+        }
+        text
+    }
+}
+
+fn class(state: NodeState) -> String {
+    state.as_str().to_ascii_lowercase()
+}

@@ -1,0 +1,86 @@
+//! Holds what expressions use against what there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::expression::Uses;
+use super::super::template::Found;
+use super::wiring::Order;
+use crate::config::{Place, Report};
+
+pub(super) struct References<'a> {
+    /// Positions in the file by name.
+    pub(super) names: &'a BTreeMap<&'a str, usize>,
+    pub(super) params: BTreeSet<&'a str>,
+    /// Absent if the nodes could not be ordered: then it is not asked who comes before whom.
+    pub(super) order: Option<&'a Order>,
+}
+
+/// Who evaluates an expression, and so what is there to be seen. Nodes are positions in the file.
+#[derive(Clone, Copy)]
+pub(super) enum Viewer {
+    /// The run, when all is over.
+    Run,
+    /// Whether and for what a node starts.
+    Start { file: usize },
+    /// What a node does, maybe for each item.
+    Body { file: usize, items: bool },
+    /// How a node is undone, maybe for each item.
+    Undo { file: usize, items: bool },
+}
+
+impl References<'_> {
+    /// Tells what is wrong; the positions of the nodes that are read.
+    pub(super) fn resolve(&self, found: Found, viewer: Viewer, report: &mut Report) -> BTreeSet<usize> {
+        found.faults.into_iter().for_each(|(at, fault)| fault.tell(at, report));
+        let mut read = BTreeSet::new();
+        for (at, uses) in found.uses {
+            self.params(&uses, at, report);
+            if uses.item && !viewer.has_items() {
+                report.refuse(at, viewer.without_items());
+            }
+            for name in &uses.nodes {
+                read.extend(self.node(name, viewer, at, report));
+            }
+        }
+        read
+    }
+
+    fn params(&self, uses: &Uses, at: Place, report: &mut Report) {
+        for name in uses.params.iter().filter(|name| !self.params.contains(&***name)) {
+            let message = format!("parameter {name:?} is not declared; add it under params");
+            report.unknown(at, message, name, self.params.iter().copied());
+        }
+    }
+
+    fn node(&self, name: &str, viewer: Viewer, at: Place, report: &mut Report) -> Option<usize> {
+        let Some(read) = self.names.get(name).copied() else {
+            let message = format!("node {name:?} is not in this DAG");
+            report.unknown(at, message, name, self.names.keys().copied());
+            return None;
+        };
+        let own = match viewer {
+            Viewer::Run => return Some(read),
+            Viewer::Undo { file, .. } if file == read => return Some(read),
+            Viewer::Start { file } | Viewer::Body { file, .. } | Viewer::Undo { file, .. } => file,
+        };
+        if own == read {
+            report.refuse(at, format!("node {name:?} reads its own output, which is not there before it ends"));
+        } else if self.order.is_some_and(|order| !order.is_before(read, own)) {
+            report.refuse(at, format!("node {name:?} may not have ended by then; add {name:?} to needs"));
+        }
+        Some(read)
+    }
+}
+
+impl Viewer {
+    fn has_items(self) -> bool {
+        matches!(self, Self::Body { items: true, .. } | Self::Undo { items: true, .. })
+    }
+
+    fn without_items(self) -> &'static str {
+        match self {
+            Self::Start { .. } => "item and index are not there yet: when and for_each are evaluated once for all items",
+            _ => "item and index are there only in a node with for_each",
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Puts the nodes of a file in order and connects them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::graph::{self, Ancestors};
+use super::super::template::Found;
+use super::super::{Dag, Join, Node, NodeIx, OnFail};
+use super::node::Draft;
+use super::references::{References, Viewer};
+use crate::config::{Place, Report};
+
+/// Where each node of the file comes, once all have a place.
+pub(super) struct Order {
+    /// Positions in the file, in topological order.
+    files: Vec<usize>,
+    /// By position in the file.
+    indexes: Vec<NodeIx>,
+    /// By index.
+    needs: Vec<Vec<NodeIx>>,
+    ancestors: Ancestors,
+}
+
+impl Order {
+    fn new(files: Vec<usize>, needs: &[Vec<usize>]) -> Self {
+        let mut indexes = vec![0; files.len()];
+        for (index, file) in (0..).zip(&files) {
+            indexes[*file] = index;
+        }
+        let sorted = |file: &usize| {
+            let mut parents: Vec<NodeIx> = needs[*file].iter().map(|parent| indexes[*parent]).collect();
+            parents.sort_unstable();
+            parents
+        };
+        let needs: Vec<Vec<NodeIx>> = files.iter().map(sorted).collect();
+        let ancestors = Ancestors::of(needs.iter().map(Vec::as_slice));
+        Self { files, indexes, needs, ancestors }
+    }
+
+    /// By positions in the file: whether `first` is always over when `second` may start.
+    pub(super) fn is_before(&self, first: usize, second: usize) -> bool {
+        self.ancestors.has(self.indexes[second], self.indexes[first])
+    }
+
+    fn sorted(&self, files: &BTreeSet<usize>) -> Vec<NodeIx> {
+        let mut indexes: Vec<NodeIx> = files.iter().map(|file| self.indexes[*file]).collect();
+        indexes.sort_unstable();
+        indexes
+    }
+}
+
+/// Completes a DAG that has all but its nodes. `output` is what the answer of a run uses.
+pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: Found, report: &mut Report) {
+    let names: BTreeMap<&str, usize> = drafts.iter().enumerate().map(|(file, draft)| (draft.name, file)).collect();
+    let needs: Vec<Vec<usize>> = drafts.iter().map(|draft| known_needs(draft, &names, report)).collect();
+    let order = match graph::order(&needs) {
+        Ok(files) => Some(Order::new(files, &needs)),
+        Err(loops) => {
+            loops.iter().for_each(|around| refuse_loop(around, &drafts, report));
+            None
+        }
+    };
+    check_ends(&drafts, &needs, report);
+    let params = dag.params.iter().map(|param| &*param.name).collect();
+    let references = References { names: &names, params, order: order.as_ref() };
+    let mut read = references.resolve(output, Viewer::Run, report);
+    let mut views = Vec::with_capacity(drafts.len());
+    for (file, draft) in drafts.iter_mut().enumerate() {
+        let items = draft.node.as_ref().is_some_and(|node| node.for_each.is_some());
+        let mut seen = references.resolve(std::mem::take(&mut draft.start), Viewer::Start { file }, report);
+        seen.extend(references.resolve(std::mem::take(&mut draft.body), Viewer::Body { file, items }, report));
+        let undo = references.resolve(std::mem::take(&mut draft.undo), Viewer::Undo { file, items }, report);
+        read.extend(seen.iter().chain(&undo));
+        views.push((seen, undo));
+    }
+    let nodes: Option<Vec<Node>> = drafts.into_iter().map(|draft| draft.node).collect();
+    if let (Some(order), Some(nodes)) = (order, nodes) {
+        dag.nodes = connect(nodes, &order, &views, &read);
+    }
+}
+
+/// `views` are the nodes that each node reads, by position in the file: for its work, and for undoing it.
+fn connect(
+    nodes: Vec<Node>,
+    order: &Order,
+    views: &[(BTreeSet<usize>, BTreeSet<usize>)],
+    read: &BTreeSet<usize>,
+) -> Vec<Node> {
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    let mut placed = Vec::with_capacity(nodes.len());
+    for (file, needs) in order.files.iter().zip(&order.needs) {
+        let Some(mut node) = nodes[*file].take() else { continue };
+        let (seen, undo) = &views[*file];
+        node.needs.clone_from(needs);
+        node.reads = order.sorted(seen);
+        node.read = read.contains(file);
+        if let Some(compensation) = &mut node.compensation {
+            compensation.reads = order.sorted(undo);
+        }
+        placed.push(node);
+    }
+    for (index, needs) in (0..).zip(&order.needs) {
+        needs.iter().for_each(|parent| placed[*parent as usize].children.push(index));
+    }
+    placed
+}
+
+/// By position in the file; those that do not exist are told and left out.
+fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut Report) -> Vec<usize> {
+    let mut known = Vec::new();
+    for (name, at) in &draft.needs {
+        match names.get(name) {
+            _ if *name == draft.name => report.refuse(*at, format!("node {name:?} needs itself; remove that")),
+            Some(file) => known.push(*file),
+            None => {
+                let message = format!("node {:?} needs {name:?}, which is not in this DAG", draft.name);
+                report.unknown(*at, message, name, names.keys().copied());
+            }
+        }
+    }
+    known
+}
+
+/// `around` are positions in the file along the flow of work; the last is the first.
+fn refuse_loop(around: &[usize], drafts: &[Draft<'_>], report: &mut Report) {
+    let names: Vec<&str> = around.iter().map(|file| drafts[*file].name).collect();
+    let [first, .., last, _] = around else { return };
+    let draft = &drafts[*first];
+    let back: Option<Place> = draft.needs.iter().find(|(name, _)| *name == drafts[*last].name).map(|(_, at)| *at);
+    let message = format!("these nodes wait for each other: {}; remove one of the needs", names.join(" → "));
+    report.refuse(back.unwrap_or(draft.at), message);
+}
+
+/// Refuses nodes that can never run by how those before them can end, and undoing where nothing can be undone.
+fn check_ends(drafts: &[Draft<'_>], needs: &[Vec<usize>], report: &mut Report) {
+    let nodes = || drafts.iter().filter_map(|draft| draft.node.as_ref());
+    let undoes = nodes().any(|node| node.compensation.is_some());
+    for (draft, needs) in drafts.iter().zip(needs) {
+        let Some(node) = &draft.node else { continue };
+        if node.on_fail == OnFail::Compensate && !undoes {
+            let message = "on_fail: compensate undoes nothing, for no node has a compensation; add one or write stop";
+            report.refuse(draft.at, message);
+        }
+        let ends_run = |file: &usize| drafts[*file].node.as_ref().is_some_and(|parent| parent.on_fail != OnFail::Continue);
+        if node.join == Join::OneFailed && !needs.is_empty() && needs.iter().all(ends_run) {
+            let message = format!(
+                "node {:?} can never run: a failure of what it needs ends the run; write on_fail: continue there",
+                draft.name
+            );
+            report.refuse(draft.at, message);
+        }
+    }
+}

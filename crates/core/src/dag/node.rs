@@ -1,0 +1,160 @@
+//! One node, or one item of a `for_each` node, in one run.
+
+use serde::{Deserialize, Serialize};
+
+use super::NodeIx;
+use crate::ids::{ActorId, JobId, RunId};
+use crate::job::Failure;
+use crate::request::Json;
+use crate::time::Timestamp;
+
+/// Which node; which of its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeKey {
+    pub node: NodeIx,
+    pub item: Option<u32>,
+}
+
+impl NodeKey {
+    pub const fn of(node: NodeIx) -> Self {
+        Self { node, item: None }
+    }
+
+    pub const fn item(node: NodeIx, item: u32) -> Self {
+        Self { node, item: Some(item) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum NodeState {
+    /// Waits for its parents.
+    #[default]
+    Pending,
+    /// May start; waits for room within the run, or for a paused run to go on.
+    Ready,
+    /// Its job, its wait or its sub-DAG is under way.
+    Running,
+    Succeeded,
+    Failed,
+    Canceled,
+    Skipped,
+}
+
+impl NodeState {
+    pub const ALL: [Self; 7] =
+        [Self::Pending, Self::Ready, Self::Running, Self::Succeeded, Self::Failed, Self::Canceled, Self::Skipped];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Ready => "READY",
+            Self::Running => "RUNNING",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Failed => "FAILED",
+            Self::Canceled => "CANCELED",
+            Self::Skipped => "SKIPPED",
+        }
+    }
+
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::Skipped)
+    }
+}
+
+/// What is stored of a node that left PENDING.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRun {
+    pub state: NodeState,
+    /// 0, and one more with each rerun of this node.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    /// Its job, if it got one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// The run it waits for, if it is a sub-DAG.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// When a delay is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wakes_at: Option<Timestamp>,
+    /// Kept if some expression reads it. Not to be shown as it is: see [`NodeRun::shown_output`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Items>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
+    /// Its work was done, then its output was quarantined after children had started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
+}
+
+impl NodeRun {
+    /// G-4: the output, unless it was quarantined. The undo of the node's own work may still need that one.
+    pub fn shown_output(&self) -> Option<&Json> {
+        self.output.as_ref().filter(|_| self.state == NodeState::Succeeded && !self.tainted)
+    }
+}
+
+/// The list of a `for_each` node, evaluated once. How far it got is read off the items' own rows, so that this one is written
+/// once however many there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Items {
+    /// A JSON list.
+    pub list: Json,
+    pub count: u32,
+}
+
+/// Where the undoing of a node's work stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    pub state: UndoState,
+    pub job: JobId,
+    /// 0, and one more with each time somebody had it tried again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Who said that it is as good as done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_by: Option<ActorId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum UndoState {
+    Running,
+    Done,
+    /// It failed or was refused: somebody must resolve it.
+    Stuck,
+    /// Somebody said that it is as good as done.
+    Resolved,
+}
+
+impl UndoState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Done => "DONE",
+            Self::Stuck => "STUCK",
+            Self::Resolved => "RESOLVED",
+        }
+    }
+
+    /// Nothing stands in the way of undoing what came before.
+    pub const fn is_settled(self) -> bool {
+        matches!(self, Self::Done | Self::Resolved)
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

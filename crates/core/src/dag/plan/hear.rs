@@ -1,0 +1,166 @@
+//! What a run is told about its jobs and about the runs it waits for.
+//!
+//! News may come twice, late, in any order and of earlier rounds. A row takes the first end of the work it waits for.
+//! After that only three things still count: a result that is quarantined, one that is released, and the success of work
+//! that was given up.
+
+use super::super::{NodeIx, NodeKey, NodeState, RunHead, RunState, UndoState};
+use super::step::Step;
+use super::sweep::awaited;
+use super::undo::was_quarantined;
+use super::{Live, News};
+use crate::job::{Failure, JobState, Reason};
+use crate::request::{Json, RunRef};
+
+impl Step<'_> {
+    pub(super) fn hear(&mut self, news: &News) {
+        match news {
+            News::Job { part, state, .. } if part.run != self.live.run.head.id || !state.is_terminal() => {}
+            News::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
+            News::Job { part, state, output, failure } => self.hear_job(part, *state, output.as_ref(), failure.as_ref()),
+            News::Run(head) => self.hear_run(head),
+        }
+    }
+
+    fn hear_job(&mut self, part: &RunRef, state: JobState, output: Option<&Json>, failure: Option<&Failure>) {
+        let key = NodeKey { node: part.node, item: part.item };
+        let Some(row) = self.row(key).filter(|row| row.round == part.round && row.job.is_some()) else { return };
+        let output = output.filter(|_| self.live.keeps_output(key.node)).cloned();
+        match (row.state, state) {
+            (NodeState::Running, JobState::Succeeded) => self.end(key, NodeState::Succeeded, output, None),
+            // Nobody cancels a job of a closed run but the run itself.
+            (NodeState::Running, JobState::Cancelled) if self.live.run.head.closing.is_some() => {
+                self.end(key, NodeState::Canceled, None, failure.cloned());
+            }
+            (NodeState::Running, _) => self.end(key, NodeState::Failed, None, Some(or_in_words(failure, state))),
+            (NodeState::Succeeded, JobState::OutputQuarantined) => self.quarantined(key, or_in_words(failure, state)),
+            (NodeState::Succeeded, JobState::Succeeded) => self.confirmed(key, output),
+            (NodeState::Failed | NodeState::Canceled, JobState::Succeeded) => self.done_after_all(key, None, output),
+            (NodeState::Failed | NodeState::Canceled, JobState::OutputQuarantined) => {
+                self.done_after_all(key, Some(or_in_words(failure, state)), None);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a node waits for will never be heard of.
+    pub(super) fn give_up(&mut self, key: NodeKey, failure: Failure) {
+        let Some(row) = self.row(key) else { return };
+        if row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running) {
+            self.end_undo(key, UndoState::Stuck, Some(failure));
+        } else if awaited(row).is_some() {
+            self.end(key, NodeState::Failed, None, Some(failure));
+        }
+    }
+
+    fn hear_run(&mut self, child: &RunHead) {
+        let Some(parent) = child.parent.as_ref().filter(|_| child.state.is_over()) else { return };
+        let key = NodeKey { node: parent.node, item: parent.item };
+        let Some(row) = self.row(key).filter(|row| row.child.as_ref() == Some(&child.id)) else { return };
+        let output = child.output.clone().filter(|_| self.live.keeps_output(key.node));
+        let closing = self.live.run.head.closing.is_some();
+        match (row.state, child.state) {
+            (NodeState::Running, RunState::Succeeded | RunState::SucceededWithFailures) => {
+                self.end(key, NodeState::Succeeded, output, None);
+                self.taint(key, child.tainted);
+            }
+            (NodeState::Running, RunState::Canceled | RunState::Compensated) if closing => {
+                self.end(key, NodeState::Canceled, None, child.failure.clone());
+            }
+            (NodeState::Running, _) => self.end(key, NodeState::Failed, None, Some(child_failure(child))),
+            (NodeState::Succeeded, RunState::Succeeded | RunState::SucceededWithFailures) => {
+                self.taint(key, child.tainted);
+                self.revise(key, output.filter(|_| !child.tainted));
+            }
+            _ => {}
+        }
+    }
+
+    /// A result that was out already is held back. As long as nobody used it, its node has failed; after that the node
+    /// stays what it is and says what became of it.
+    fn quarantined(&mut self, key: NodeKey, failure: Failure) {
+        if self.live.may_revise(key) {
+            self.end(key, NodeState::Failed, None, Some(failure));
+        } else {
+            self.taint(key, true);
+        }
+    }
+
+    fn taint(&mut self, key: NodeKey, tainted: bool) {
+        if self.row(key).is_none_or(|row| row.tainted == tainted) {
+            return;
+        }
+        self.change(key, |row| row.tainted = tainted);
+        if key.item.is_some() {
+            let any = tainted || self.live.run.nodes.range(Live::items_of(key.node)).any(|(_, row)| row.tainted);
+            self.change(NodeKey::of(key.node), |row| row.tainted = any);
+        }
+    }
+
+    /// A success told again: nothing new, unless the result was redacted or released meanwhile.
+    fn confirmed(&mut self, key: NodeKey, output: Option<Json>) {
+        self.taint(key, false);
+        self.revise(key, output);
+    }
+
+    fn revise(&mut self, key: NodeKey, output: Option<Json>) {
+        if output.is_none() || self.row(key).is_none_or(|row| row.output == output) {
+            return;
+        }
+        self.change(key, |row| row.output = output);
+        if key.item.is_some() && self.state(key.node) == NodeState::Succeeded {
+            let outputs = self.live.items_output(key.node);
+            self.change(NodeKey::of(key.node), |row| row.output = outputs);
+        }
+    }
+
+    /// Work that was given up, cancelled or quarantined was done. A run that undoes its work undoes this too, even if it
+    /// was over: it goes back to COMPENSATING. One that goes on takes it, as long as nobody decided without it.
+    fn done_after_all(&mut self, key: NodeKey, quarantined: Option<Failure>, output: Option<Json>) {
+        let Some(row) = self.row(key) else { return };
+        let revocable =
+            was_quarantined(row) || row.failure.as_ref().is_some_and(|failure| failure.reason == Reason::Orphaned);
+        let undone = row.undo.as_ref().map(|undo| undo.round);
+        let takes = if self.live.undoes() {
+            !was_quarantined(row)
+        } else {
+            quarantined.is_none() && revocable && self.live.may_revise(key)
+        };
+        if !takes {
+            return;
+        }
+        let state = if quarantined.is_some() { NodeState::Failed } else { NodeState::Succeeded };
+        self.end(key, state, output, quarantined);
+        if let Some(round) = undone {
+            // It was undone before it was done.
+            self.start_undo(key, round + 1);
+        }
+    }
+}
+
+impl Live {
+    /// Nobody has decided anything on how this ended.
+    fn may_revise(&self, key: NodeKey) -> bool {
+        let undecided = |child: &NodeIx| matches!(self.state(*child), NodeState::Pending | NodeState::Ready);
+        let unused = || self.dag.node(key.node).children.iter().all(undecided);
+        let item_of_live_node = key.item.is_some() && self.state(key.node) == NodeState::Running;
+        self.run.head.is_open() && (item_of_live_node || unused())
+    }
+}
+
+pub(super) fn or_in_words(failure: Option<&Failure>, state: JobState) -> Failure {
+    let reason = if state == JobState::OutputQuarantined { Reason::OutputQuarantined } else { Reason::Failed };
+    match failure {
+        // Whatever the words are, the reason says that the work was done.
+        Some(failure) if state == JobState::OutputQuarantined => Failure { reason, ..failure.clone() },
+        Some(failure) => failure.clone(),
+        None => Failure::new(reason, format!("its job ended as {state}")),
+    }
+}
+
+fn child_failure(child: &RunHead) -> Failure {
+    let why = child.failure.as_ref();
+    let message = why.map(|why| format!(": {}", why.message)).unwrap_or_default();
+    let reason = why.map_or(Reason::Failed, |why| why.reason);
+    Failure::new(reason, format!("run {} is {}{message}", child.id, child.state.as_str()))
+}

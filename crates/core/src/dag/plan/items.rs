@@ -1,0 +1,139 @@
+//! `for_each`: one node, many jobs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::{Dag, ForEach, ITEMS_MAX, Items, MinSuccess, NodeIx, NodeKey, NodeRun, NodeState};
+use super::Live;
+use super::step::Step;
+use crate::job::{Failure, Reason};
+use crate::request::Json;
+
+/// A list being worked on, and what its items' expressions see besides. Kept in memory only: to read it again for every
+/// item that starts would cost the square of its length.
+#[derive(Clone, Debug)]
+pub(super) struct Expanded {
+    pub(super) list: Vec<Value>,
+    pub(super) nodes: Value,
+}
+
+impl Step<'_> {
+    /// Evaluates the list, once: what it says is stored before anything of it starts.
+    pub(super) fn expand(&mut self, node: NodeIx, each: &ForEach) {
+        let key = NodeKey::of(node);
+        let now = self.now;
+        match self.live.evaluate_items(node, each) {
+            Err(failure) => self.end(key, NodeState::Failed, None, Some(failure)),
+            Ok(list) => {
+                let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
+                let list = Json::trusted(Value::Array(list).to_string());
+                self.change(key, |row| {
+                    row.state = NodeState::Running;
+                    row.began_at = Some(now);
+                    row.items = Some(Items { list, count });
+                });
+                self.settle_items(node);
+            }
+        }
+    }
+
+    pub(super) fn start_item(&mut self, node: NodeIx) {
+        let next = self.live.tally.items.get(&node).map_or(0, |items| items.started());
+        self.start_unit(NodeKey::item(node, next));
+    }
+
+    /// The node is over when its items are, or when those under way are and no more will start. If it was over already and
+    /// an item was revised, it may end another way.
+    pub(super) fn settle_items(&mut self, node: NodeIx) {
+        let Some((state, failure)) = self.live.items_end(node) else { return };
+        let output = (state == NodeState::Succeeded).then(|| self.live.items_output(node)).flatten();
+        if state.is_over() {
+            self.live.expanded.remove(&node);
+        }
+        self.end(NodeKey::of(node), state, output, failure);
+    }
+}
+
+impl Live {
+    fn evaluate_items(&self, node: NodeIx, each: &ForEach) -> Result<Vec<Value>, Failure> {
+        let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
+        let refused = |message: String| Failure::new(Reason::Failed, message);
+        let list = each.items.evaluate(&self.scope(&nodes, None)).map_err(|error| refused(format!("for_each: {error}")))?;
+        let Value::Array(list) = list else { return Err(refused("for_each: it is not a list".to_owned())) };
+        if list.len() > ITEMS_MAX {
+            return Err(refused(format!("for_each: the list has {} items, at most {ITEMS_MAX} are possible", list.len())));
+        }
+        Ok(list)
+    }
+
+    fn items_end(&self, node: NodeIx) -> Option<(NodeState, Option<Failure>)> {
+        let row = self.run.nodes.get(&NodeKey::of(node))?;
+        let count = row.items.as_ref()?.count;
+        let items = self.tally.items.get(&node).copied().unwrap_or_default();
+        let all_started = items.started() == count;
+        let closing = self.run.head.closing.is_some();
+        if items.at_work > 0 || !(all_started || closing) {
+            return None;
+        }
+        let wanted = self.dag.node(node).for_each.as_ref().map_or(count, |each| each.wanted(count));
+        Some(if all_started && items.succeeded >= wanted {
+            (NodeState::Succeeded, None)
+        } else if closing && (items.canceled > 0 || !all_started) {
+            (NodeState::Canceled, None)
+        } else {
+            let message = format!("{} of {count} items succeeded, {wanted} must", items.succeeded);
+            (NodeState::Failed, Some(Failure::new(Reason::Failed, message)))
+        })
+    }
+
+    /// The outputs of the items in their order, null for those that have none.
+    pub(super) fn items_output(&self, node: NodeIx) -> Option<Json> {
+        if !self.dag.node(node).read {
+            return None;
+        }
+        let count = self.run.nodes.get(&NodeKey::of(node))?.items.as_ref()?.count;
+        let output = |item| self.run.nodes.get(&NodeKey::item(node, item)).and_then(NodeRun::shown_output);
+        let outputs: Vec<&str> = (0..count).map(|item| output(item).map_or("null", Json::as_str)).collect();
+        Some(Json::trusted(format!("[{}]", outputs.join(","))))
+    }
+
+    /// The list of a node that is being worked on.
+    pub(super) fn expanded(&mut self, node: NodeIx) -> Option<Arc<Expanded>> {
+        if let Some(expanded) = self.expanded.get(&node) {
+            return Some(expanded.clone());
+        }
+        let items = self.run.nodes.get(&NodeKey::of(node))?.items.as_ref()?;
+        let list = serde_json::from_str(items.list.as_str()).unwrap_or_default();
+        let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
+        let expanded = Arc::new(Expanded { list, nodes });
+        self.expanded.insert(node, expanded.clone());
+        Some(expanded)
+    }
+}
+
+/// By node: the `for_each` nodes whose expressions read it.
+pub(super) fn readers(dag: &Dag) -> BTreeMap<NodeIx, Vec<NodeIx>> {
+    let mut readers: BTreeMap<NodeIx, Vec<NodeIx>> = BTreeMap::new();
+    for (at, node) in (0..).zip(&dag.nodes).filter(|(_, node)| node.for_each.is_some()) {
+        for read in &node.reads {
+            readers.entry(*read).or_default().push(at);
+        }
+    }
+    readers
+}
+
+impl ForEach {
+    /// How many of so many items must succeed. None of none.
+    fn wanted(&self, count: u32) -> u32 {
+        match self.min_success {
+            _ if count == 0 => 0,
+            None => count,
+            Some(MinSuccess::Count(wanted)) => wanted,
+            Some(MinSuccess::Percent(percent)) => {
+                u32::try_from((u64::from(count) * u64::from(percent)).div_ceil(100)).unwrap_or(count)
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Every decision about a run.
+//!
+//! [`Live::step`] looks at what the news touch and at nothing else; [`Live::replan`] looks at everything and must find
+//! nothing that a step has left. Both decide by the same functions over the same rows, so a run can be dropped, loaded
+//! and continued by anybody between any two commits.
+
+mod close;
+mod hear;
+mod items;
+mod join;
+mod make;
+mod order;
+mod rerun;
+mod scope;
+mod start;
+mod step;
+mod sweep;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Parent, Run, RunHead, RunState};
+use crate::ids::{ActorId, JobId, RunId};
+use crate::job::{Failure, JobState, Reason};
+use crate::request::{Caller, JobRequest, Json, RunRef};
+use crate::time::Timestamp;
+use items::Expanded;
+pub use make::APPROVAL_TOPIC;
+use step::Step;
+pub use sweep::{Awaited, Implied};
+use tally::Tally;
+use undo::UndoPlan;
+
+/// Jobs and runs that one step starts: bounds one commit. The next step goes on.
+pub const STARTS_MAX: usize = 500;
+
+/// A run in memory, with what can be counted off it. After a decision it is already as the decision says: whoever fails to
+/// commit that must load it again.
+#[derive(Clone, Debug)]
+pub struct Live {
+    dag: Arc<Dag>,
+    run: Run,
+    params: Arc<Value>,
+    tally: Tally,
+    /// Counted when it is first needed.
+    undo: Option<UndoPlan>,
+    expanded: BTreeMap<NodeIx, Arc<Expanded>>,
+    /// By node: `for_each` nodes that read its output, whose expansion in memory it outdates when it changes.
+    readers: Arc<BTreeMap<NodeIx, Vec<NodeIx>>>,
+    /// Nodes and edges looked at so far: the measure of what a step costs.
+    #[cfg(test)]
+    looked: usize,
+}
+
+/// Something a run has to hear. Repeats, and news of earlier rounds, change nothing.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// A job of the run ended, or what came of it changed since.
+    Job { part: RunRef, state: JobState, output: Option<Json>, failure: Option<Failure> },
+    /// A run that a node waits for is over.
+    Run(Box<RunHead>),
+}
+
+/// What people ask of a run.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Nothing new starts and delays wait; what runs goes on, and so does the run's own timeout.
+    Pause,
+    Resume,
+    Cancel {
+        actor: ActorId,
+        note: Option<Arc<str>>,
+        compensate: bool,
+    },
+    /// These nodes and all that come after them once more, with these parameters where they are named; besides them what
+    /// was cancelled, or failed and so ended the run. The types of the parameters were checked before.
+    Rerun {
+        from: Vec<NodeIx>,
+        params: serde_json::Map<String, Value>,
+    },
+    /// A stuck undo is as good as done.
+    Resolve {
+        key: NodeKey,
+        actor: ActorId,
+    },
+    /// A stuck undo once more.
+    Retry {
+        key: NodeKey,
+    },
+}
+
+/// A decision, ready to be committed against the version before.
+#[derive(Clone, Debug)]
+pub struct Next {
+    pub head: RunHead,
+    /// Rows that changed, whole.
+    pub nodes: Vec<(NodeKey, NodeRun)>,
+    /// Jobs to insert in the same commit.
+    pub jobs: Vec<Arc<JobRequest>>,
+    /// Runs to begin after the commit, unless they are there.
+    pub runs: Vec<SubRun>,
+    /// Jobs to cancel after the commit. Told again by each `replan` while they are under way.
+    pub stop_jobs: Vec<JobId>,
+    /// Runs to cancel after the commit, undoing their work if `head.closing` undoes this run's.
+    pub stop_runs: Vec<RunId>,
+    /// More may start at once: take another step.
+    pub more: bool,
+}
+
+/// A run inside of a run.
+#[derive(Clone, Debug)]
+pub struct SubRun {
+    pub id: RunId,
+    pub dag: Arc<str>,
+    pub params: Value,
+    pub parent: Parent,
+}
+
+/// The order does not fit the run as it is. Nothing changes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the run is {0}")]
+    State(&'static str),
+    #[error("the run is about to end: nothing new starts any more")]
+    Closing,
+    #[error("the run is undoing its work and cannot be cancelled; resolve or retry an undo that is stuck")]
+    Compensating,
+    #[error("run {0} waits for this one: rerun that run from the node that started this one")]
+    Child(RunId),
+    #[error("name one or more nodes of the DAG to start from")]
+    NoSuchNode,
+    #[error("{0}")]
+    Params(String),
+    #[error("nothing is stuck at this node")]
+    NotStuck,
+}
+
+/// A new run with everything started that may start. The parameters were checked, and defaults are in.
+pub fn begin(
+    dag: &Arc<Dag>,
+    id: RunId,
+    of: DagRef,
+    caller: &Caller,
+    params: Value,
+    parent: Option<Parent>,
+    now: Timestamp,
+) -> (Live, Next) {
+    let head = RunHead {
+        id,
+        version: 0,
+        dag: of,
+        tenant: caller.tenant.clone(),
+        actor: caller.actor.clone(),
+        actor_type: caller.actor_type.clone(),
+        params: Json::trusted(params.to_string()),
+        state: RunState::Running,
+        began_at: now,
+        ended_at: None,
+        deadline_at: dag.timeout_ms.map(|ms| now + Duration::from_millis(ms)),
+        wakes_at: None,
+        paused: false,
+        failure: None,
+        closing: None,
+        tainted: false,
+        output: None,
+        parent,
+        done: 0,
+        total: u32::try_from(dag.nodes.len()).unwrap_or(u32::MAX),
+    };
+    let mut live = Live::with(dag.clone(), Run { head, nodes: BTreeMap::new() }, params);
+    let mut step = Step::of(&mut live, now);
+    let roots = (0..).zip(&dag.nodes).filter(|(_, node)| node.needs.is_empty()).map(|(at, _)| at);
+    step.touch(roots);
+    let next = step.go_on().unwrap_or_else(|| Next::bare(&mut live));
+    (live, next)
+}
+
+impl Live {
+    /// Counts everything anew from the rows.
+    pub fn new(dag: Arc<Dag>, run: Run) -> Self {
+        let params = serde_json::from_str(run.head.params.as_str()).unwrap_or_default();
+        Self::with(dag, run, params)
+    }
+
+    fn with(dag: Arc<Dag>, run: Run, params: Value) -> Self {
+        let tally = Tally::of(&dag, &run.nodes);
+        let readers = Arc::new(items::readers(&dag));
+        Self {
+            dag,
+            run,
+            params: Arc::new(params),
+            tally,
+            undo: None,
+            expanded: BTreeMap::new(),
+            readers,
+            #[cfg(test)]
+            looked: 0,
+        }
+    }
+
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    pub fn dag(&self) -> &Arc<Dag> {
+        &self.dag
+    }
+
+    /// What follows from the news and from the time. None: nothing changes.
+    pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        for news in news {
+            step.hear(news);
+        }
+        step.go_on()
+    }
+
+    pub fn order(&mut self, order: Order, now: Timestamp) -> Result<Option<Next>, Refusal> {
+        let mut step = Step::of(self, now);
+        step.obey(order)?;
+        Ok(step.go_on())
+    }
+
+    /// What these nodes wait for does not exist any more: they failed, or their undo is stuck.
+    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        for key in keys {
+            step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
+        }
+        step.go_on()
+    }
+
+    /// What this node waits for could not begin: its DAG does not exist, or does not take the parameters.
+    pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        step.give_up(key, failure);
+        step.go_on()
+    }
+
+    /// A decision that changes nothing, to be committed with news that changed nothing.
+    pub fn acknowledge(&mut self) -> Next {
+        Next::bare(self)
+    }
+
+    fn total(&self) -> u32 {
+        self.run.head.total
+    }
+
+    fn state(&self, node: NodeIx) -> NodeState {
+        self.run.nodes.get(&NodeKey::of(node)).map_or(NodeState::Pending, |row| row.state)
+    }
+
+    fn undoes(&self) -> bool {
+        self.run.head.closing.is_some_and(super::Closing::undoes)
+    }
+
+    fn undo_plan(&mut self) -> &UndoPlan {
+        let Self { dag, run, undo, .. } = self;
+        undo.get_or_insert_with(|| UndoPlan::of(dag, &run.nodes))
+    }
+
+    fn items_of(node: NodeIx) -> RangeInclusive<NodeKey> {
+        NodeKey::item(node, 0)..=NodeKey::item(node, u32::MAX)
+    }
+
+    fn rows_of(node: NodeIx) -> RangeInclusive<NodeKey> {
+        NodeKey::of(node)..=NodeKey::item(node, u32::MAX)
+    }
+
+    #[cfg(test)]
+    fn look(&mut self, at: usize) {
+        self.looked += at;
+    }
+}
+
+impl Next {
+    fn bare(live: &mut Live) -> Self {
+        live.run.head.version += 1;
+        Self {
+            head: live.run.head.clone(),
+            nodes: Vec::new(),
+            jobs: Vec::new(),
+            runs: Vec::new(),
+            stop_jobs: Vec::new(),
+            stop_runs: Vec::new(),
+            more: live.could_start(),
+        }
+    }
+}

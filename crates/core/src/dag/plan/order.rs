@@ -1,0 +1,72 @@
+//! What people ask of a run.
+
+use std::sync::Arc;
+
+use super::super::{Closing, NodeKey, UndoState};
+use super::step::Step;
+use super::{Order, Refusal};
+use crate::ids::ActorId;
+use crate::job::{Failure, Reason};
+
+impl Step<'_> {
+    pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
+        match order {
+            Order::Pause => self.pause(true),
+            Order::Resume => self.pause(false),
+            Order::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
+            Order::Rerun { from, params } => self.rerun(&from, params),
+            Order::Resolve { key, actor } => self.resolve(key, actor),
+            Order::Retry { key } => self.retry(key),
+        }
+    }
+
+    fn pause(&mut self, paused: bool) -> Result<(), Refusal> {
+        let head = &self.live.run.head;
+        match head.closing {
+            None if head.is_open() => self.head().paused = paused,
+            Some(_) if !head.state.is_over() => return Err(Refusal::Closing),
+            _ => return Err(Refusal::State(head.state.as_str())),
+        }
+        Ok(())
+    }
+
+    /// A run that ends already can still be asked to undo its work, until all of it is still.
+    fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), Refusal> {
+        let head = &self.live.run.head;
+        if head.state.is_over() {
+            return Err(Refusal::State(head.state.as_str()));
+        }
+        let closing = if compensate { Closing::CancelAndCompensate } else { Closing::Cancel };
+        match head.closing {
+            Some(before) if before.undoes() => return Err(Refusal::Compensating),
+            Some(_) if !compensate => return Ok(()),
+            _ => {}
+        }
+        let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+        self.close(closing, Failure::new(Reason::Cancelled, format!("cancelled by {actor}{note}")));
+        Ok(())
+    }
+
+    fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), Refusal> {
+        self.stuck(key)?;
+        self.change(key, |row| {
+            if let Some(undo) = &mut row.undo {
+                undo.state = UndoState::Resolved;
+                undo.resolved_by = Some(actor);
+            }
+        });
+        Ok(())
+    }
+
+    fn retry(&mut self, key: NodeKey) -> Result<(), Refusal> {
+        let round = self.stuck(key)?;
+        self.start_undo(key, round + 1);
+        Ok(())
+    }
+
+    /// The round of the undo that is stuck.
+    fn stuck(&self, key: NodeKey) -> Result<u32, Refusal> {
+        let undo = self.row(key).and_then(|row| row.undo.as_ref());
+        undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| undo.round).ok_or(Refusal::NotStuck)
+    }
+}

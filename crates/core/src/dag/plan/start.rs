@@ -1,0 +1,124 @@
+//! What is ready starts, in the order of the graph, as far as there is room.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, Work};
+use super::make::Made;
+use super::step::Step;
+use super::{Live, STARTS_MAX};
+use crate::job::{Failure, Reason};
+use crate::limits::SPAN_MS_MAX;
+use crate::policy::rfc3339;
+use crate::time::Timestamp;
+
+impl Step<'_> {
+    /// Starts one thing. False if nothing can start now.
+    pub(super) fn start_next(&mut self) -> bool {
+        let Some(node) = self.live.next_start().filter(|_| self.jobs.len() + self.runs.len() < STARTS_MAX) else {
+            return false;
+        };
+        let definition = self.live.dag.clone();
+        let definition = definition.node(node);
+        match (&definition.work, &definition.for_each) {
+            (Work::Delay(delay), _) => self.start_delay(node, delay),
+            (_, Some(each)) if self.state(node) == NodeState::Ready => self.expand(node, each),
+            (_, Some(_)) => self.start_item(node),
+            (_, None) => self.start_unit(NodeKey::of(node)),
+        }
+        true
+    }
+
+    /// the job is in the commit that says that the node runs, under an id that a repeat would give it again.
+    pub(super) fn start_unit(&mut self, key: NodeKey) {
+        let made = self.live.make(key);
+        let mut row = NodeRun { state: NodeState::Running, round: self.live.round(key.node), ..NodeRun::default() };
+        row.began_at = Some(self.now);
+        match made {
+            Ok(Made::Job(request)) => {
+                row.job = Some(request.job_id.clone());
+                self.jobs.push(request);
+            }
+            Ok(Made::Run(run)) => {
+                row.child = Some(run.id.clone());
+                self.runs.push(run);
+            }
+            Err(failure) => {
+                self.change(key, |old| *old = row);
+                return self.end(key, NodeState::Failed, None, Some(failure));
+            }
+        }
+        self.change(key, |old| *old = row);
+    }
+
+    fn start_delay(&mut self, node: NodeIx, delay: &Delay) {
+        let key = NodeKey::of(node);
+        let now = self.now;
+        match self.live.delay_ends(node, delay, now) {
+            Err(failure) => self.end(key, NodeState::Failed, None, Some(failure)),
+            Ok(at) => {
+                self.change(key, |row| {
+                    row.state = NodeState::Running;
+                    row.began_at = Some(now);
+                    row.wakes_at = Some(at);
+                });
+                if at <= now {
+                    self.end(key, NodeState::Succeeded, None, None);
+                }
+            }
+        }
+    }
+}
+
+impl Live {
+    /// What starts next: what takes no room first, else the first of the graph that has something to start.
+    fn next_start(&self) -> Option<NodeIx> {
+        if !self.run.head.is_open() || self.run.head.paused {
+            return None;
+        }
+        let queued = || self.tally.queue.first().filter(|_| self.has_room());
+        self.tally.free.first().or_else(queued).copied()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.dag.max_parallelism.is_none_or(|most| self.tally.at_work < most.max(1))
+    }
+
+    /// Another step would start something at once.
+    pub(super) fn could_start(&self) -> bool {
+        let undoes = self.undo.as_ref().is_some_and(|plan| !plan.waiting.is_empty() && self.has_room());
+        undoes || self.next_start().is_some()
+    }
+
+    fn delay_ends(&self, node: NodeIx, delay: &Delay, now: Timestamp) -> Result<Timestamp, Failure> {
+        let refused = |message: String| Failure::new(Reason::Failed, format!("delay: {message}"));
+        let template = match delay {
+            Delay::For { millis } => return Ok(now + Duration::from_millis((*millis).min(SPAN_MS_MAX))),
+            Delay::Until(template) => template,
+        };
+        let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
+        let until = template.fill(&self.scope(&nodes, None)).map_err(refused)?;
+        let until =
+            moment(&until).ok_or_else(|| refused(format!("{until} is not a time; write it like 2030-01-31T12:00:00Z")))?;
+        if until.since(now) > Duration::from_millis(SPAN_MS_MAX) {
+            return Err(refused(format!("{until} is more than a year away")));
+        }
+        Ok(until)
+    }
+
+    /// When the run must be looked at although nothing happened. A paused one only for its own end.
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let head = &self.run.head;
+        let delay = self.tally.delays.first().map(|(at, _)| *at).filter(|_| !head.paused);
+        [delay, head.deadline_at].into_iter().flatten().min().filter(|_| head.closing.is_none())
+    }
+}
+
+fn moment(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::Number(millis) => millis.as_i64().map(Timestamp::from_millis),
+        Value::String(text) => rfc3339::parse(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! News that come after the fact.
+
+use serde_json::json;
+
+use super::super::super::{MinSuccess, NodeKey, UndoState};
+use super::super::News;
+use super::*;
+use crate::job::{JobState, Reason};
+use crate::request::Json;
+
+#[test]
+fn a_result_quarantined_before_anybody_used_it_fails_its_node() {
+    let mut nodes = dag(vec![job("a", &[]), job("b", &[]), job("c", &[0, 1])]);
+    nodes.nodes[0].on_fail = OnFail::Continue;
+    let mut world = World::begin(nodes);
+    world.succeed("a");
+    world.end("a", JobState::OutputQuarantined);
+    states(&world, &[("a", NodeState::Failed), ("c", NodeState::Skipped)]);
+    assert_eq!(world.row("a").failure.as_ref().unwrap().reason, Reason::OutputQuarantined);
+    assert!(!world.committed.head.tainted);
+}
+
+/// The child was ready and had no room yet: it has not used anything.
+#[test]
+fn a_child_that_was_ready_is_not_any_more() {
+    let nodes = vec![
+        job("a", &[]).on_fail(OnFail::Continue),
+        job("b", &[]),
+        job("busy", &[]),
+        job("c", &[0, 1]).joined(Join::AnySuccess),
+    ];
+    let mut dag = dag(nodes);
+    dag.max_parallelism = Some(3);
+    let mut world = World::begin(dag);
+    world.order(super::super::Order::Pause).unwrap();
+    world.succeed("a");
+    assert_eq!(world.state("c"), NodeState::Ready);
+    world.end("a", JobState::OutputQuarantined);
+    assert_eq!(world.state("c"), NodeState::Pending);
+    world.order(super::super::Order::Resume).unwrap();
+    world.succeed("b");
+    assert_eq!(world.state("c"), NodeState::Running);
+}
+
+#[test]
+fn a_result_quarantined_after_it_was_used_taints_the_run() {
+    let mut world = begin(vec![job("a", &[]).read().undone(), job("b", &[0])]);
+    world.succeed("a");
+    world.end("a", JobState::OutputQuarantined);
+    states(&world, &[("a", NodeState::Succeeded), ("b", NodeState::Running)]);
+    assert!(world.row("a").tainted && world.committed.head.tainted);
+    assert_eq!(world.row("a").shown_output(), None);
+    world.succeed("b");
+    assert_eq!(world.run_state(), RunState::Succeeded);
+    assert_eq!(world.committed.head.shown_output(), None);
+    // Released by a person.
+    world.end("a", JobState::Succeeded);
+    assert!(!world.row("a").tainted && !world.committed.head.tainted);
+    assert!(world.row("a").shown_output().is_some());
+}
+
+#[test]
+fn a_released_result_counts_as_long_as_nobody_decided_without_it() {
+    let nodes = || vec![job("a", &[]).on_fail(OnFail::Continue), job("b", &[]), job("c", &[0, 1]).joined(Join::AllDone)];
+    let mut world = begin(nodes());
+    world.end("a", JobState::OutputQuarantined);
+    assert_eq!(world.state("a"), NodeState::Failed);
+    world.end("a", JobState::Succeeded);
+    assert_eq!(world.state("a"), NodeState::Succeeded);
+    world.succeed("b");
+    assert_eq!(world.state("c"), NodeState::Running);
+
+    let mut world = begin(nodes());
+    world.end("a", JobState::OutputQuarantined);
+    world.succeed("b");
+    world.end("a", JobState::Succeeded);
+    assert_eq!(world.state("a"), NodeState::Failed);
+}
+
+#[test]
+fn a_run_that_is_over_stays_as_it_ended() {
+    let mut world = begin(vec![job("a", &[]), job("b", &[])]);
+    world.fail("a");
+    world.end("b", JobState::Cancelled);
+    for state in [JobState::Succeeded, JobState::OutputQuarantined, JobState::Failed] {
+        let news = world.news_of("b", state);
+        assert!(world.live.step(&[news], world.now).is_none());
+    }
+    assert_eq!(world.run_state(), RunState::Failed);
+}
+
+/// A job was given up as lost, everything was undone, and then it turns out that it was done.
+#[test]
+fn a_late_success_of_a_closed_saga_is_undone() {
+    let mut world = begin(vec![job("a", &[]).undone(), job("b", &[]).undone(), job("c", &[]).on_fail(OnFail::Compensate)]);
+    world.succeed("a");
+    let next = world.live.lost(&[world.key("b")], world.now);
+    world.take(next);
+    world.end("c", JobState::Cancelled);
+    assert_eq!(world.run_state(), RunState::Failed, "b stops the run, and nothing asked for an undo");
+
+    let nodes = vec![job("a", &[]).undone(), job("b", &[]).undone().on_fail(OnFail::Compensate)];
+    let mut world = begin(nodes);
+    world.succeed("a");
+    let next = world.live.lost(&[world.key("b")], world.now);
+    world.take(next);
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensated);
+    world.end("b", JobState::Succeeded);
+    assert_eq!((world.run_state(), world.committed.head.ended_at), (RunState::Compensating, None));
+    assert_eq!(world.undo_state("b"), Some(UndoState::Running));
+    world.end_undo("b", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensated);
+}
+
+#[test]
+fn what_was_undone_before_it_was_done_is_undone_again() {
+    let mut world = begin(vec![job("a", &[]).undone_on_failure().on_fail(OnFail::Compensate)]);
+    let next = world.live.lost(&[world.key("a")], world.now);
+    world.take(next);
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensated);
+    world.end("a", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensating);
+    assert_eq!(world.row("a").undo.as_ref().unwrap().round, 1);
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensated);
+}
+
+#[test]
+fn the_success_of_a_job_that_was_given_up_counts_while_the_run_goes_on() {
+    let nodes = vec![job("a", &[]).on_fail(OnFail::Continue), job("b", &[]), job("c", &[0, 1]).joined(Join::AllDone)];
+    let mut world = begin(nodes);
+    let next = world.live.lost(&[world.key("a")], world.now);
+    world.take(next);
+    assert_eq!(world.state("a"), NodeState::Failed);
+    world.succeed("a");
+    assert_eq!(world.state("a"), NodeState::Succeeded);
+}
+
+#[test]
+fn a_redacted_result_replaces_the_one_that_was_kept() {
+    let mut world = begin(vec![job("a", &[]).read(), job("b", &[0])]);
+    world.end_with("a", r#""secret""#);
+    world.end_with("a", r#""***""#);
+    assert_eq!(world.row("a").output.as_ref().unwrap().as_str(), r#""***""#);
+}
+
+#[test]
+fn an_item_quarantined_late_can_fail_its_node() {
+    let nodes = || {
+        let mut each = job("each", &[]).each(&json!([1, 2])).read().on_fail(OnFail::Continue);
+        each.for_each.as_mut().unwrap().min_success = Some(MinSuccess::Count(1));
+        vec![each, job("b", &[]), job("c", &[0, 1])]
+    };
+    let (first, second) = (NodeKey::item(0, 0), NodeKey::item(0, 1));
+    let mut world = begin(nodes());
+    world.end_at(first, JobState::Succeeded);
+    world.end_at(second, JobState::Succeeded);
+    world.end_at(first, JobState::OutputQuarantined);
+    assert_eq!(world.state("each"), NodeState::Succeeded);
+    assert_eq!(world.row("each").output.as_ref().unwrap().as_str(), "[null,1]");
+    world.end_at(second, JobState::OutputQuarantined);
+    states(&world, &[("each", NodeState::Failed), ("c", NodeState::Skipped)]);
+
+    let mut world = begin(nodes());
+    world.end_at(first, JobState::Succeeded);
+    world.end_at(second, JobState::Succeeded);
+    world.succeed("b");
+    world.end_at(first, JobState::OutputQuarantined);
+    assert_eq!(world.state("each"), NodeState::Succeeded);
+    assert!(world.row("each").tainted && world.committed.head.tainted);
+    world.end_at(first, JobState::Succeeded);
+    assert!(!world.row("each").tainted && !world.committed.head.tainted);
+}
+
+#[test]
+fn a_run_inside_that_is_tainted_taints_its_node() {
+    let mut world = begin(vec![sub_dag("sub", &[]).read(), job("a", &[0])]);
+    let child = world.row("sub").child.clone().unwrap();
+    for tainted in [false, true, false] {
+        let mut news = world.run_news(&child, RunState::Succeeded);
+        if let News::Run(head) = &mut news {
+            (head.tainted, head.output) = (tainted, Some(Json::trusted("5")));
+        }
+        world.hear(&[news]);
+        assert_eq!((world.row("sub").tainted, world.committed.head.tainted), (tainted, tainted));
+        assert_eq!(world.row("sub").shown_output().is_some(), !tainted);
+    }
+}
+
+/// A result is quarantined while its own undo still waits for its turn.
+#[test]
+fn a_taint_does_not_take_an_undo_off_the_list() {
+    let mut nodes = dag(vec![job("a", &[]).undone(), job("b", &[]).undone(), job("c", &[0, 1]).on_fail(OnFail::Compensate)]);
+    nodes.max_parallelism = Some(1);
+    let mut world = World::begin(nodes);
+    world.succeed("a");
+    world.succeed("b");
+    world.fail("c");
+    assert_eq!((world.undo_state("b"), world.undo_state("a")), (Some(UndoState::Running), None));
+    world.end("a", JobState::OutputQuarantined);
+    world.end_undo("b", JobState::Succeeded);
+    assert_eq!(world.undo_state("a"), Some(UndoState::Running));
+}

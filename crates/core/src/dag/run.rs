@@ -1,0 +1,199 @@
+//! One execution of one version of a DAG.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{NodeIx, NodeKey, NodeRun};
+use crate::ids::{ActorId, RunId, TenantId};
+use crate::job::Failure;
+use crate::request::{Json, RequestHash};
+use crate::time::Timestamp;
+
+/// The head and every node that left PENDING.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub head: RunHead,
+    pub nodes: BTreeMap<NodeKey, NodeRun>,
+}
+
+impl Run {
+    /// Every node of a DAG of so many, each followed by its items; None for those that wait for their parents.
+    pub fn in_order(&self, nodes: usize) -> Vec<(NodeKey, Option<&NodeRun>)> {
+        let mut rows = Vec::with_capacity(nodes);
+        for node in 0..NodeIx::try_from(nodes).unwrap_or(NodeIx::MAX) {
+            let key = NodeKey::of(node);
+            rows.push((key, self.nodes.get(&key)));
+            let items = NodeKey { node, item: Some(0) }..=NodeKey { node, item: Some(u32::MAX) };
+            rows.extend(self.nodes.range(items).map(|(key, item)| (*key, Some(item))));
+        }
+        rows
+    }
+}
+
+/// What is said of the whole run. Its version is the compare-and-set of every step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHead {
+    pub id: RunId,
+    #[serde(skip)]
+    pub version: i64,
+    pub dag: DagRef,
+    pub tenant: TenantId,
+    pub actor: ActorId,
+    /// What kind of actor; its jobs say so too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor_type: Option<Arc<str>>,
+    /// A JSON map, defaults filled in.
+    pub params: Json,
+    #[serde(skip)]
+    pub state: RunState,
+    pub began_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Timestamp>,
+    /// When the run must be looked at next although nothing happened: a delay, a timeout.
+    #[serde(skip)]
+    pub wakes_at: Option<Timestamp>,
+    /// Nothing new starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+    /// Why it does not go on: the first failure that counted, or who cancelled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Set once the run is to end badly: nothing new starts, what runs is stopped, then it ends or is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Closing>,
+    /// A result that others had used already was quarantined later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// The run and node that wait for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Nodes over, of all; for people who watch.
+    #[serde(default)]
+    pub done: u32,
+    #[serde(default)]
+    pub total: u32,
+}
+
+impl RunHead {
+    /// Neither over nor about to be: nodes may still become ready.
+    pub const fn is_open(&self) -> bool {
+        self.closing.is_none() && !self.state.is_over()
+    }
+
+    /// G-4: what the run answers, unless it may hold what was quarantined later.
+    pub fn shown_output(&self) -> Option<&Json> {
+        self.output.as_ref().filter(|_| !self.tainted)
+    }
+}
+
+/// How a run that does not go on will end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    Fail,
+    Compensate,
+    Cancel,
+    CancelAndCompensate,
+}
+
+impl Closing {
+    /// What was done is undone before the run is over.
+    pub const fn undoes(self) -> bool {
+        matches!(self, Self::Compensate | Self::CancelAndCompensate)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    pub run: RunId,
+    pub node: NodeIx,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
+    /// How many runs are around this one.
+    pub depth: u32,
+}
+
+/// A version of a DAG.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DagRef {
+    pub name: Arc<str>,
+    /// 1, 2, 3 … per tenant and name.
+    pub version: u32,
+}
+
+/// The identity of what a client asked for, so that a key can be told from its reuse.
+pub fn asked(dag: &str, version: Option<u32>, params: &serde_json::Value) -> RequestHash {
+    let text = serde_json::json!({ "dag": dag, "version": version, "params": params }).to_string();
+    RequestHash(Sha256::digest(text).into())
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RunState {
+    #[default]
+    Running,
+    Paused,
+    /// What was done is being undone.
+    Compensating,
+    /// An undo failed; somebody must resolve it.
+    CompensationStuck,
+    Succeeded,
+    /// Every node is over and some that failed were allowed to.
+    SucceededWithFailures,
+    Failed,
+    Canceled,
+    /// It failed or was cancelled, and everything was undone.
+    Compensated,
+}
+
+impl RunState {
+    pub const ALL: [Self; 9] = [
+        Self::Running,
+        Self::Paused,
+        Self::Compensating,
+        Self::CompensationStuck,
+        Self::Succeeded,
+        Self::SucceededWithFailures,
+        Self::Failed,
+        Self::Canceled,
+        Self::Compensated,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Paused => "PAUSED",
+            Self::Compensating => "COMPENSATING",
+            Self::CompensationStuck => "COMPENSATION_STUCK",
+            Self::Succeeded => "SUCCEEDED",
+            Self::SucceededWithFailures => "SUCCEEDED_WITH_FAILURES",
+            Self::Failed => "FAILED",
+            Self::Canceled => "CANCELED",
+            Self::Compensated => "COMPENSATED",
+        }
+    }
+
+    pub const fn is_over(self) -> bool {
+        !matches!(self, Self::Running | Self::Paused | Self::Compensating | Self::CompensationStuck)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a state of a run; there are {all}", all = RunState::ALL.map(RunState::as_str).join(", "))]
+pub struct UnknownRunState(String);
+
+impl FromStr for RunState {
+    type Err = UnknownRunState;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| UnknownRunState(text.to_owned()))
+    }
+}

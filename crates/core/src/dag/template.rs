@@ -1,0 +1,196 @@
+//! JSON with holes: `${ expression }` inside of texts. A text that is one hole and nothing else keeps the type of its value.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::expression::Uses;
+use super::{Expression, Scope};
+use crate::config::Place;
+use crate::config::yaml::{self, Node};
+use crate::formula::Fault;
+
+const HOLE: &str = "${";
+/// Stands for the text of [`HOLE`].
+const ESCAPED_HOLE: &str = "$${";
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Template(Arc<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Constant(Value),
+    Hole(Expression),
+    Text(Vec<Piece>),
+    List(Vec<Part>),
+    Map(Vec<(String, Part)>),
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Hole(Expression),
+}
+
+/// What reading expressions came upon, with where that stands.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) faults: Vec<(Place, Fault)>,
+    pub(super) uses: Vec<(Place, Uses)>,
+}
+
+impl Found {
+    /// Compiles the expression that errors call `name`.
+    pub(super) fn expression(&mut self, text: &str, name: &str, at: Place) -> Option<Expression> {
+        match Expression::parse(text, name) {
+            Ok(expression) => {
+                self.uses.push((at, expression.uses().clone()));
+                Some(expression)
+            }
+            Err(faults) => {
+                self.faults.extend(faults.into_iter().map(|fault| (at, fault)));
+                None
+            }
+        }
+    }
+}
+
+impl Template {
+    pub fn constant(constant: Value) -> Self {
+        Self(Arc::new(Part::Constant(constant)))
+    }
+
+    /// `name` is what errors call it. A text that cannot be read is reported and left empty.
+    pub(super) fn read(node: &Node, name: &str, found: &mut Found) -> Self {
+        Self(Arc::new(part(node, name, found)))
+    }
+
+    /// What it always gives, if it has no holes.
+    pub(super) fn as_constant(&self) -> Option<&Value> {
+        self.0.as_constant()
+    }
+
+    /// The JSON with its holes filled, or in words why one cannot be.
+    pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, String> {
+        self.0.fill(scope)
+    }
+}
+
+impl Part {
+    fn as_constant(&self) -> Option<&Value> {
+        match self {
+            Self::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn fill(&self, scope: &Scope<'_>) -> Result<Value, String> {
+        match self {
+            Self::Constant(value) => Ok(value.clone()),
+            Self::Hole(expression) => expression.evaluate(scope),
+            Self::Text(pieces) => pieces
+                .iter()
+                .try_fold(String::new(), |mut text, piece| {
+                    match piece {
+                        Piece::Text(constant) => text.push_str(constant),
+                        Piece::Hole(expression) => text.push_str(&written(expression.evaluate(scope)?)),
+                    }
+                    Ok(text)
+                })
+                .map(Value::String),
+            Self::List(parts) => parts.iter().map(|part| part.fill(scope)).collect(),
+            Self::Map(parts) => {
+                let entries = parts.iter().map(|(key, part)| Ok((key.clone(), part.fill(scope)?)));
+                entries.collect::<Result<_, String>>().map(Value::Object)
+            }
+        }
+    }
+}
+
+/// A value inside of a text: texts as they are, all else as JSON.
+fn written(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn part(node: &Node, name: &str, found: &mut Found) -> Part {
+    match &node.value {
+        yaml::Value::Scalar { text, .. } if text.contains(HOLE) => text_part(text, name, node.at, found),
+        yaml::Value::Scalar { .. } => Part::Constant(node.to_json()),
+        yaml::Value::List(items) => list_part(items.iter().map(|item| part(item, name, found)).collect()),
+        yaml::Value::Map(entries) => {
+            map_part(entries.iter().map(|entry| (entry.key.clone(), part(&entry.value, name, found))).collect())
+        }
+    }
+}
+
+fn list_part(parts: Vec<Part>) -> Part {
+    match parts.iter().map(Part::as_constant).collect::<Option<Vec<_>>>() {
+        Some(constants) => Part::Constant(constants.into_iter().cloned().collect()),
+        None => Part::List(parts),
+    }
+}
+
+fn map_part(parts: Vec<(String, Part)>) -> Part {
+    let constants = parts.iter().map(|(key, part)| Some((key.clone(), part.as_constant()?.clone())));
+    match constants.collect::<Option<_>>() {
+        Some(constants) => Part::Constant(Value::Object(constants)),
+        None => Part::Map(parts),
+    }
+}
+
+fn text_part(text: &str, name: &str, at: Place, found: &mut Found) -> Part {
+    let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
+    while let Some(dollar) = rest.find('$') {
+        plain.push_str(&rest[..dollar]);
+        rest = &rest[dollar..];
+        if let Some(after) = rest.strip_prefix(ESCAPED_HOLE) {
+            plain.push_str(HOLE);
+            rest = after;
+        } else if let Some(inside) = rest.strip_prefix(HOLE) {
+            let Some(end) = end_of_hole(inside) else {
+                let message = format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text");
+                found.faults.push((at, Fault::new(message)));
+                return Part::Constant(Value::Null);
+            };
+            pieces.extend(Some(std::mem::take(&mut plain)).filter(|text| !text.is_empty()).map(Piece::Text));
+            pieces.extend(found.expression(&inside[..end], name, at).map(Piece::Hole));
+            rest = &inside[end + 1..];
+        } else {
+            plain.push('$');
+            rest = &rest[1..];
+        }
+    }
+    plain.push_str(rest);
+    match (pieces.as_slice(), plain.as_str()) {
+        ([], _) => return Part::Constant(plain.into()),
+        ([Piece::Hole(expression)], "") => return Part::Hole(expression.clone()),
+        (_, "") => {}
+        _ => pieces.push(Piece::Text(plain)),
+    }
+    Part::Text(pieces)
+}
+
+/// Where the bracket is that closes a hole: not one inside of the expression's maps or texts.
+fn end_of_hole(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut last) = (0_usize, None, ' ');
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match (quote, c) {
+            (Some((end, _)), _) if c == end => quote = None,
+            (Some((_, false)), '\\') => drop(characters.next()),
+            (Some(_), _) => {}
+            // After an r a backslash is a backslash.
+            (None, '\'' | '"') => quote = Some((c, matches!(last, 'r' | 'R'))),
+            (None, '{') => depth += 1,
+            (None, '}') if depth == 0 => return Some(at),
+            (None, '}') => depth -= 1,
+            (None, _) => {}
+        }
+        last = c;
+    }
+    None
+}

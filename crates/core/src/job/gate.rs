@@ -1,0 +1,57 @@
+//! A question to people that the platform itself puts before a job: a node of a run that asks for approval.
+
+use std::sync::Arc;
+
+use super::{EventKind, JobState, Transition};
+use crate::request::{Gate, Json};
+use crate::time::Timestamp;
+use crate::verdict::{ApprovalTerms, Decision, Verdict};
+
+/// Named in the question and in its answer. No policy has such a rule: names of rules have no colon.
+const RULE: &str = "dag:approval";
+
+impl Transition {
+    /// What policy allows still waits for the people that the gate asks for. What policy denies stays denied, and what
+    /// both ask people for is asked once.
+    pub(super) fn behind_the_gate(&self, verdict: &Arc<Verdict>) -> Arc<Verdict> {
+        let Some(gate) = &self.job.request.gate else { return verdict.clone() };
+        match verdict.decision {
+            Decision::Allow | Decision::AllowWithConstraints => {}
+            Decision::RequireApproval => return Arc::new(both(verdict, gate)),
+            Decision::Deny | Decision::Throttle => return verdict.clone(),
+        }
+        if self.job.life.approval.as_ref().is_some_and(|given| given.granted_at.is_some()) {
+            return verdict.clone();
+        }
+        Arc::new(Verdict {
+            decision: Decision::RequireApproval,
+            rule: RULE.into(),
+            rule_hash: RULE.into(),
+            reason: gate.reason.clone(),
+            approval: Some(gate.terms.clone()),
+            ..Verdict::clone(verdict)
+        })
+    }
+
+    /// Agreement was all there was to do.
+    pub(super) fn agreed(mut self, now: Timestamp) -> Self {
+        let votes = self.job.life.approval.iter().flat_map(|approval| &approval.votes);
+        let people: Vec<&str> = votes.map(|vote| vote.actor.as_str()).collect();
+        self.result = Some(Json::trusted(serde_json::json!({ "approved_by": people }).to_string()));
+        self.event(EventKind::Succeeded, now, |_| {});
+        self.end(JobState::Succeeded, None, now)
+    }
+}
+
+/// Policy's question and the gate's as one: as many people as the stricter asks for, within the shorter time.
+fn both(verdict: &Verdict, gate: &Gate) -> Verdict {
+    let asked = verdict.approval.clone().unwrap_or_default();
+    let sooner = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let terms = ApprovalTerms {
+        approvers: asked.approvers.max(gate.terms.approvers),
+        request_expiry_ms: sooner(asked.request_expiry_ms, gate.terms.request_expiry_ms),
+        valid_for_ms: sooner(asked.valid_for_ms, gate.terms.valid_for_ms),
+    };
+    let reason = format!("{}; {}", gate.reason, verdict.reason);
+    Verdict { approval: Some(terms), reason: reason.into(), ..verdict.clone() }
+}

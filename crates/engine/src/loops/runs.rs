@@ -1,0 +1,85 @@
+//! Runs move when they are called; the rest of this loop finds what nobody called for.
+
+use std::sync::Arc;
+
+use lockgate_core::ids::RunId;
+use lockgate_ports::StoreError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Lead;
+use crate::Inner;
+
+/// Runs stepped in one commit.
+const RUNS_MAX: usize = 256;
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut rings = inner.ports.bus.overhear();
+    let now = Instant::now();
+    let mut rounds = Rounds { tick_at: now, sweep_at: now, swept: None, leads: false };
+    loop {
+        let tick_at = rounds.tick_at;
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep_until(tick_at) => {}
+            () = inner.orchestra.called() => {}
+            rung = rings.next() => inner.orchestra.call(rung.iter().filter_map(RunId::of)),
+        }
+        if let Err(error) = inner.runs_once(&mut rounds).await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "runs could not be moved on; trying again with the next tick");
+        }
+    }
+}
+
+pub(crate) struct Rounds {
+    tick_at: Instant,
+    /// When the next page of the sweep is due. The first one at once: an earlier life may have left something.
+    sweep_at: Instant,
+    /// How far the sweep came.
+    swept: Option<RunId>,
+    leads: bool,
+}
+
+impl Inner {
+    pub(crate) async fn runs_once(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
+        let every = self.settings.runs_every;
+        let now = Instant::now();
+        if now >= rounds.tick_at {
+            rounds.tick_at = now + every;
+            // Renewed with time to spare: between ticks nobody asks again.
+            rounds.leads = self.leads(Lead::Runs, every * 2).await?;
+            if rounds.leads {
+                self.call_unheard().await?;
+            }
+        }
+        let called = self.orchestra.take(RUNS_MAX);
+        if !rounds.leads {
+            return Ok(());
+        }
+        if let Err(error) = self.steps_once(called.clone()).await {
+            self.orchestra.put_back(called);
+            return Err(error);
+        }
+        if now >= rounds.sweep_at {
+            rounds.swept = self.sweep(rounds.swept.as_ref()).await?;
+            // The next page comes with the next tick, so that runs move between pages.
+            rounds.sweep_at = now + if rounds.swept.is_some() { every } else { self.settings.sweep_every };
+        }
+        Ok(())
+    }
+
+    /// What rings did not tell of, and what only time brings.
+    async fn call_unheard(&self) -> Result<(), StoreError> {
+        let batch = self.settings.batch_max;
+        let waking = self.ports.store.waking(batch).await?;
+        let unheard = self.ports.store.unheard(self.settings.unheard_after, batch).await?;
+        for ids in [waking, unheard] {
+            // They should have moved, so what is remembered of them may be old.
+            self.forget(&ids);
+            self.orchestra.call(ids);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Commit a step, then act. The only place where a decision about a run becomes durable and its effects happen.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::dag::plan::{Live, Next};
+use lockgate_core::dag::{Closing, RunState};
+use lockgate_core::ids::{ActorId, JobId};
+use lockgate_core::job::{Input, Job, JobState, submit};
+use lockgate_core::request::JobRequest;
+use lockgate_core::verdict::Judgement;
+use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
+
+use crate::Inner;
+
+/// Who stops jobs of a run that does not go on.
+const PLATFORM: &str = "lockgate";
+
+/// A decision about one run, on its way.
+pub(crate) struct Planned {
+    /// As the decision leaves it.
+    pub(crate) live: Live,
+    /// Before the decision.
+    pub(crate) before: RunState,
+    pub(crate) next: Next,
+    pub(crate) heard: Vec<i64>,
+    pub(crate) key: Option<RunKey>,
+    pub(crate) audit: Vec<AuditEntry>,
+}
+
+impl Planned {
+    pub(crate) fn step(live: Live, before: RunState, next: Next, heard: Vec<i64>) -> Self {
+        Self { live, before, next, heard, key: None, audit: Vec::new() }
+    }
+}
+
+pub(crate) type Advanced = Result<(), RunRefusal>;
+
+impl Inner {
+    /// Commits decisions and acts on those that went through; answers in the order given. A step that lost against another
+    /// is forgotten, and its run is called again.
+    ///
+    /// After an error nothing is remembered of these runs. If they were committed all the same, the re-offer loop finds
+    /// their jobs, and the sweep whatever else was to be done.
+    pub(crate) async fn advance(&self, mut planned: Vec<Planned>) -> Result<Vec<Advanced>, StoreError> {
+        if planned.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (changes, births) = self.changes(&mut planned).await;
+        let committed = self.ports.store.advance(changes).await;
+        self.health.store_answered(committed.is_ok());
+        let mut answers = Vec::with_capacity(planned.len());
+        let mut done = Vec::with_capacity(planned.len());
+        for ((planned, jobs), outcome) in planned.into_iter().zip(births).zip(committed?) {
+            answers.push(match outcome {
+                Ok(numbers) => {
+                    let jobs = jobs.into_iter().zip(numbers).map(|(job, seq)| Arc::new(Job { seq, ..job })).collect();
+                    done.push((planned, jobs));
+                    Ok(())
+                }
+                Err(refusal) => {
+                    if refusal == RunRefusal::Conflict {
+                        self.orchestra.call([planned.live.run().head.id.clone()]);
+                    }
+                    Err(refusal)
+                }
+            });
+        }
+        self.act_on_runs(done).await;
+        Ok(answers)
+    }
+
+    /// Judges the jobs of all of them at once.
+    async fn changes(&self, planned: &mut [Planned]) -> (Vec<RunChange>, Vec<Vec<Job>>) {
+        let requests: Vec<Arc<JobRequest>> = planned.iter().flat_map(|planned| planned.next.jobs.iter().cloned()).collect();
+        let mut judged = self.judge(&requests).await.into_iter();
+        let mut changes = Vec::with_capacity(planned.len());
+        let mut births = Vec::with_capacity(planned.len());
+        for planned in planned {
+            let next = &mut planned.next;
+            let birth = |request: Arc<JobRequest>| {
+                let judgement = judged.next().unwrap_or(Judgement::Unavailable);
+                let hash = request.hash();
+                submit(request, hash, &self.env(judgement))
+            };
+            let jobs: Vec<_> = std::mem::take(&mut next.jobs).into_iter().map(birth).collect();
+            births.push(jobs.iter().map(|transition| transition.job.clone()).collect());
+            changes.push(RunChange {
+                head: next.head.clone(),
+                nodes: std::mem::take(&mut next.nodes),
+                jobs,
+                heard: std::mem::take(&mut planned.heard),
+                key: planned.key.take(),
+                audit: std::mem::take(&mut planned.audit),
+            });
+        }
+        (changes, births)
+    }
+
+    /// Idempotent; a crash in here is repaired by the re-offer loop and the sweep.
+    async fn act_on_runs(&self, done: Vec<(Planned, Vec<Arc<Job>>)>) {
+        let (mut offers, mut bells, mut stops) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut stop_runs, mut children) = (Vec::new(), Vec::new());
+        for (Planned { live, before, next, .. }, jobs) in done {
+            let head = &next.head;
+            self.metrics.runs.stepped(before, head);
+            bells.push(Bell::run(&head.id));
+            for job in jobs {
+                self.metrics.entered(&job);
+                match job.state() {
+                    JobState::Scheduled => offers.push(job),
+                    // Denied at birth: the run has news already.
+                    state if state.is_terminal() => self.orchestra.call([head.id.clone()]),
+                    _ => {}
+                }
+            }
+            if next.more {
+                self.orchestra.call([head.id.clone()]);
+            }
+            if let Some(parent) = head.parent.as_ref().filter(|_| head.state.is_over()) {
+                self.orchestra.call([parent.run.clone()]);
+                bells.push(Bell::run(&parent.run));
+            }
+            stops.extend(next.stop_jobs);
+            let undone = head.closing.is_some_and(Closing::undoes);
+            stop_runs.extend(next.stop_runs.into_iter().map(|id| (id, undone)));
+            children.extend(next.runs.into_iter().map(|child| (live.run().head.clone(), child)));
+            self.remember(live);
+        }
+        self.offer(offers).await;
+        self.ports.bus.ring(bells).await;
+        self.stop_jobs(stops).await;
+        self.stop_runs(stop_runs).await;
+        self.begin_children(children).await;
+    }
+
+    /// What cannot be stopped now is told again by the sweep.
+    pub(super) async fn stop_jobs(&self, ids: Vec<JobId>) {
+        if ids.is_empty() {
+            return;
+        }
+        let stopped = async {
+            let jobs = self.ports.store.load(&ids).await?.into_iter().flatten();
+            let live = jobs.filter(|job| !job.state().is_terminal());
+            let stop = |job| {
+                (
+                    Arc::new(job),
+                    Input::Cancel { actor: ActorId::from(PLATFORM), note: Some("its run does not go on".into()) },
+                )
+            };
+            self.drive(live.map(stop).collect()).await
+        };
+        if let Err(error) = stopped.await {
+            tracing::warn!(%error, "jobs of a run that does not go on could not be stopped; trying again with the next sweep");
+        }
+    }
+
+    pub(super) fn platform() -> ActorId {
+        ActorId::from(PLATFORM)
+    }
+}

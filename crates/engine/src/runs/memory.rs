@@ -1,0 +1,160 @@
+//! What is remembered of runs and definitions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::dag::plan::Live;
+use lockgate_core::dag::{Dag, DagRef};
+use lockgate_core::ids::{RunId, TenantId};
+use lockgate_ports::{DagRow, StoreError};
+use parking_lot::Mutex;
+
+use crate::Inner;
+
+/// Rows of nodes in memory, of all runs together. Without the outputs that some of them keep, some hundred bytes each.
+const ROWS_MAX: usize = 200_000;
+const DAGS_MAX: usize = 256;
+
+/// Which version of whose DAG.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DagKey {
+    pub(crate) tenant: TenantId,
+    pub(crate) name: Arc<str>,
+    pub(crate) version: u32,
+}
+
+impl DagKey {
+    pub(crate) fn of(tenant: &TenantId, dag: &DagRef) -> Self {
+        Self { tenant: tenant.clone(), name: dag.name.clone(), version: dag.version }
+    }
+}
+
+/// A stored definition, read.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) dag: Arc<Dag>,
+    pub(crate) row: Arc<DagRow>,
+}
+
+#[derive(Default)]
+pub(super) struct Memory {
+    runs: Mutex<Runs>,
+    dags: Mutex<BTreeMap<DagKey, Known>>,
+}
+
+#[derive(Default)]
+struct Runs {
+    by_id: BTreeMap<RunId, Live>,
+    rows: usize,
+}
+
+impl Runs {
+    fn take(&mut self, id: &RunId) -> Option<Live> {
+        let live = self.by_id.remove(id)?;
+        self.rows -= rows(&live);
+        Some(live)
+    }
+
+    /// Whoever remembers an earlier version of the run does not know better.
+    fn keep(&mut self, live: Live) {
+        let head = &live.run().head;
+        if self.by_id.get(&head.id).is_some_and(|known| known.run().head.version > head.version) {
+            return;
+        }
+        self.take(&live.run().head.id.clone());
+        self.rows += rows(&live);
+        self.by_id.insert(live.run().head.id.clone(), live);
+        // Ids sort by age. A run that is forgotten is read again when it has news.
+        while self.rows > ROWS_MAX
+            && let Some(oldest) = self.by_id.keys().next().cloned()
+        {
+            self.take(&oldest);
+        }
+    }
+}
+
+fn rows(live: &Live) -> usize {
+    live.run().nodes.len() + 1
+}
+
+impl Inner {
+    /// These runs as they were last seen, by id; those that are gone are left out.
+    pub(super) async fn remembered(&self, ids: &[RunId]) -> Result<Vec<Live>, StoreError> {
+        let (mut lives, unknown) = {
+            let mut runs = self.orchestra.memory.runs.lock();
+            let mut lives = Vec::with_capacity(ids.len());
+            let mut unknown = Vec::new();
+            for id in ids {
+                match runs.take(id) {
+                    Some(live) => lives.push(live),
+                    None => unknown.push(id.clone()),
+                }
+            }
+            (lives, unknown)
+        };
+        if !unknown.is_empty() {
+            lives.extend(self.read_runs(&unknown).await?);
+        }
+        Ok(lives)
+    }
+
+    /// These runs as they are.
+    pub(super) async fn read_runs(&self, ids: &[RunId]) -> Result<Vec<Live>, StoreError> {
+        let mut lives = Vec::with_capacity(ids.len());
+        for run in self.ports.store.load_runs(ids).await?.into_iter().flatten() {
+            // One run that nobody can read must not stand in the way of the others.
+            match self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await {
+                Ok(Some(known)) => lives.push(Live::new(known.dag, run)),
+                Ok(None) => {
+                    tracing::error!(run = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
+                }
+                Err(StoreError::Corrupt(error)) => tracing::error!(run = %run.head.id, error, "the run cannot go on"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(lives)
+    }
+
+    /// A run that is over is only read again if something is heard of it.
+    pub(super) fn remember(&self, live: Live) {
+        if self.orchestra.steps && !live.run().head.state.is_over() {
+            self.orchestra.memory.runs.lock().keep(live);
+        }
+    }
+
+    /// These runs changed, or should have: what is remembered of them may be old.
+    pub(crate) fn forget(&self, ids: &[RunId]) {
+        let mut runs = self.orchestra.memory.runs.lock();
+        for id in ids {
+            runs.take(id);
+        }
+    }
+
+    /// One version of a DAG, read once.
+    pub(crate) async fn definition(&self, key: &DagKey) -> Result<Option<Known>, StoreError> {
+        if let Some(known) = self.orchestra.memory.dags.lock().get(key) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(row) = self.ports.store.dag(&key.tenant, &key.name, Some(key.version)).await? else { return Ok(None) };
+        self.learn(row).map(Some)
+    }
+
+    /// What a stored row says, if it was not read before.
+    pub(crate) fn learn(&self, row: DagRow) -> Result<Known, StoreError> {
+        let key = DagKey { tenant: row.tenant.clone(), name: row.name.clone(), version: row.version };
+        if let Some(known) = self.orchestra.memory.dags.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        let dag = Dag::load(&row.name, &row.text).map_err(|errors| {
+            let error = errors.first().map_or_else(String::new, ToString::to_string);
+            StoreError::Corrupt(format!("version {} of DAG {:?} cannot be read: {error}", row.version, row.name))
+        })?;
+        let known = Known { dag: Arc::new(dag), row: Arc::new(row) };
+        let mut dags = self.orchestra.memory.dags.lock();
+        if dags.len() >= DAGS_MAX {
+            dags.pop_first();
+        }
+        dags.insert(key, known.clone());
+        Ok(known)
+    }
+}

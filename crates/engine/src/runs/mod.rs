@@ -1,0 +1,70 @@
+//! Steps of runs: news in, jobs out, one commit.
+//!
+//! Nobody owns a run. The process that leads takes the steps and remembers the runs it stepped, so that a step costs what it
+//! touches and not what the run has; the run's version says whether what is remembered still holds.
+
+mod advance;
+mod children;
+mod memory;
+mod order;
+mod step;
+mod sweep;
+
+use std::collections::BTreeSet;
+
+use lockgate_core::ids::RunId;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub(crate) use advance::Planned;
+pub(crate) use memory::DagKey;
+
+/// Runs that wait for a step, and runs that are remembered.
+pub(crate) struct Orchestra {
+    /// Whether this process takes steps. One that does not has nothing to remember and nothing to call.
+    steps: bool,
+    waiting: Mutex<BTreeSet<RunId>>,
+    called: Notify,
+    memory: memory::Memory,
+}
+
+impl Orchestra {
+    pub(crate) fn new(steps: bool) -> Self {
+        Self { steps, waiting: Mutex::default(), called: Notify::new(), memory: memory::Memory::default() }
+    }
+
+    /// These runs have something to hear. Said twice, it is one step.
+    pub(crate) fn call(&self, runs: impl IntoIterator<Item = RunId>) {
+        if !self.steps {
+            return;
+        }
+        let mut waiting = self.waiting.lock();
+        let before = waiting.len();
+        waiting.extend(runs);
+        if waiting.len() > before {
+            self.called.notify_one();
+        }
+    }
+
+    /// Waits until some run waits.
+    pub(crate) async fn called(&self) {
+        self.called.notified().await;
+    }
+
+    /// These could not be stepped. They wait for the next tick: whatever was in the way may still be.
+    pub(crate) fn put_back(&self, runs: Vec<RunId>) {
+        self.waiting.lock().extend(runs);
+    }
+
+    /// Some of those that wait; the rest is called again.
+    pub(crate) fn take(&self, max: usize) -> Vec<RunId> {
+        let mut waiting = self.waiting.lock();
+        let rest = waiting.iter().nth(max).cloned().map(|first| waiting.split_off(&first));
+        let taken = std::mem::take(&mut *waiting);
+        if let Some(rest) = rest {
+            *waiting = rest;
+            self.called.notify_one();
+        }
+        taken.into_iter().collect()
+    }
+}

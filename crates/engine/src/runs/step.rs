@@ -1,0 +1,63 @@
+//! One step for many runs.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::dag::plan::News;
+use lockgate_core::ids::RunId;
+use lockgate_ports::{NewsRow, StoreError, Told};
+
+use super::Planned;
+use crate::Inner;
+
+/// News heard in one round. What is left is heard in the next.
+const NEWS_MAX: usize = 5_000;
+
+impl Inner {
+    /// Tells these runs what they have not heard, and does what follows. A run that changed meanwhile is called again.
+    pub(crate) async fn steps_once(&self, ids: Vec<RunId>) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let lives = self.remembered(&ids).await?;
+        let rows = self.ports.store.news(&ids, NEWS_MAX).await?;
+        if rows.len() == NEWS_MAX {
+            self.orchestra.call(ids);
+        }
+        let mut heard = by_run(rows);
+        let now = self.ports.clock.now();
+        let mut planned = Vec::new();
+        for mut live in lives {
+            let (numbers, news) = heard.remove(&live.run().head.id).unwrap_or_default();
+            let before = live.run().head.state;
+            let next = live.step(&news, now).or_else(|| (!numbers.is_empty()).then(|| live.acknowledge()));
+            match next {
+                Some(next) => planned.push(Planned::step(live, before, next, numbers)),
+                None => self.remember(live),
+            }
+        }
+        self.advance(planned).await?;
+        Ok(())
+    }
+}
+
+fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
+    let mut heard: BTreeMap<RunId, (Vec<i64>, Vec<News>)> = BTreeMap::new();
+    for row in rows {
+        let (numbers, news) = heard.entry(row.run).or_default();
+        numbers.push(row.no);
+        news.extend(told(row.what));
+    }
+    heard
+}
+
+fn told(what: Told) -> Option<News> {
+    match what {
+        Told::Job { job, result } => Some(News::Job {
+            part: job.request.run.clone()?,
+            state: job.state(),
+            output: result,
+            failure: job.life.last_error.clone().filter(|_| job.state() != lockgate_core::job::JobState::Succeeded),
+        }),
+        Told::Run(head) => Some(News::Run(head)),
+    }
+}

@@ -1,0 +1,76 @@
+//! Every live run planned anew, as if nothing were known of it: what a crash left undone is found here.
+
+use lockgate_core::dag::plan::{Awaited, Implied, Live};
+use lockgate_core::dag::{Closing, NodeKey, RunHead};
+use lockgate_core::ids::{JobId, RunId};
+use lockgate_ports::StoreError;
+
+use super::Planned;
+use crate::Inner;
+
+/// Runs in memory at once.
+const PAGE: usize = 64;
+
+impl Inner {
+    /// One page of live runs. Where the next one begins; None at the end.
+    pub(crate) async fn sweep(&self, after: Option<&RunId>) -> Result<Option<RunId>, StoreError> {
+        let ids = self.ports.store.live_runs(after, PAGE).await?;
+        // What they have to hear comes first: it may be just what is missing.
+        self.steps_once(ids.clone()).await?;
+        self.replan(&ids).await?;
+        Ok(ids.last().filter(|_| ids.len() == PAGE).cloned())
+    }
+
+    async fn replan(&self, ids: &[RunId]) -> Result<(), StoreError> {
+        let mut planned = Vec::new();
+        for mut live in self.read_runs(ids).await? {
+            let before = live.run().head.clone();
+            let implied = live.implied();
+            let absent = self.absent_runs(&live).await?;
+            let begun = |id: &RunId| implied.runs.iter().any(|child| child.id == *id);
+            let mut lost = self.lost_jobs(&live).await?;
+            lost.extend(absent.iter().filter(|(_, id)| !begun(id)).map(|(key, _)| *key));
+            let now = self.ports.clock.now();
+            let next = if lost.is_empty() { live.replan(now).0 } else { live.lost(&lost, now) };
+            match next {
+                // What follows from it is done when it is committed, and not before.
+                Some(next) => {
+                    tracing::info!(run = %before.id, "a run moved although it had heard nothing");
+                    planned.push(Planned::step(live, before.state, next, Vec::new()));
+                }
+                None => self.act_on_implied(&before, implied, &absent).await,
+            }
+        }
+        self.advance(planned).await?;
+        Ok(())
+    }
+
+    async fn act_on_implied(&self, head: &RunHead, implied: Implied, absent: &[(NodeKey, RunId)]) {
+        let undone = head.closing.is_some_and(Closing::undoes);
+        self.stop_jobs(implied.stop_jobs).await;
+        self.stop_runs(implied.stop_runs.into_iter().map(|id| (id, undone)).collect()).await;
+        let missing = implied.runs.into_iter().filter(|child| absent.iter().any(|(_, id)| *id == child.id));
+        self.begin_children(missing.map(|child| (head.clone(), child)).collect()).await;
+    }
+
+    /// Nodes that wait for a run that does not exist.
+    async fn absent_runs(&self, live: &Live) -> Result<Vec<(NodeKey, RunId)>, StoreError> {
+        let run = |(key, awaited)| if let Awaited::Run(id) = awaited { Some((key, id)) } else { None };
+        let runs: Vec<(NodeKey, RunId)> = live.waits().into_iter().filter_map(run).collect();
+        if runs.is_empty() {
+            return Ok(runs);
+        }
+        let ids: Vec<RunId> = runs.iter().map(|(_, id)| id.clone()).collect();
+        let found = self.ports.store.load_runs(&ids).await?;
+        Ok(runs.into_iter().zip(found).filter(|(_, run)| run.is_none()).map(|(awaited, _)| awaited).collect())
+    }
+
+    /// Nodes whose job does not exist. Their news can never come.
+    async fn lost_jobs(&self, live: &Live) -> Result<Vec<NodeKey>, StoreError> {
+        let job = |(key, awaited)| if let Awaited::Job(id) = awaited { Some((key, id)) } else { None };
+        let jobs: Vec<(NodeKey, JobId)> = live.waits().into_iter().filter_map(job).collect();
+        let ids: Vec<JobId> = jobs.iter().map(|(_, id)| id.clone()).collect();
+        let found = self.ports.store.load(&ids).await?;
+        Ok(jobs.into_iter().zip(found).filter(|(_, found)| found.is_none()).map(|((key, _), _)| key).collect())
+    }
+}

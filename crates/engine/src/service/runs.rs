@@ -1,0 +1,192 @@
+//! Runs: started, looked at, paused, cancelled, run again, put right.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::Action;
+use lockgate_core::dag::plan::{Order, begin};
+use lockgate_core::dag::{Dag, DagRef, NodeKey, Run, RunHead, RunState, asked};
+use lockgate_core::ids::{RunId, check_name};
+use lockgate_core::limits::PAYLOAD_BYTES_MAX;
+use lockgate_core::request::Caller;
+use lockgate_ports::{Listing, Mint, RunKey, RunQuery, RunRefusal};
+use serde_json::Value;
+
+use super::read::check_limit;
+use super::to_the_end;
+use crate::error::ApiError;
+use crate::runs::{DagKey, Planned};
+use crate::{Engine, Inner};
+
+/// What a client asks for.
+#[derive(Clone, Debug)]
+pub struct StartRun {
+    pub dag: String,
+    /// The latest, if none is named.
+    pub version: Option<u32>,
+    /// A JSON map.
+    pub params: Value,
+    /// The same key with the same request is the same run.
+    pub idempotency_key: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StartedRun {
+    pub run: RunId,
+    pub dag: DagRef,
+    /// The key already had this very run.
+    pub existing: bool,
+}
+
+/// A run with the definition it is pinned to.
+#[derive(Clone, Debug)]
+pub struct RunView {
+    pub run: Run,
+    pub dag: Arc<Dag>,
+}
+
+/// What a person asks of a run, by the names of nodes.
+#[derive(Clone, Debug)]
+pub enum RunOrder {
+    Pause,
+    Resume,
+    Cancel { compensate: bool, note: Option<Arc<str>> },
+    Rerun { from: Vec<String>, params: serde_json::Map<String, Value> },
+    Resolve { node: String, item: Option<u32> },
+    Retry { node: String, item: Option<u32> },
+}
+
+impl Engine {
+    pub async fn start_run(&self, caller: &Caller, start: StartRun) -> Result<StartedRun, ApiError> {
+        if let Some(Err(error)) = start.idempotency_key.as_deref().map(check_name) {
+            return Err(ApiError::invalid("idempotency_key", error));
+        }
+        if start.params.to_string().len() > PAYLOAD_BYTES_MAX {
+            return Err(ApiError::invalid("params", format_args!("must be at most {PAYLOAD_BYTES_MAX} bytes of JSON")));
+        }
+        let view = self.dag(caller, &start.dag, start.version).await?;
+        let params = view.dag.check_params(&start.params).map_err(ApiError::Invalid)?;
+        let hash = asked(&start.dag, start.version, &start.params);
+        let key = start.idempotency_key.as_deref().map(|key| RunKey { key: key.into(), hash });
+        let inner = self.inner.clone();
+        let now = inner.ports.clock.now();
+        let id = RunId::new(format!("{}{}", RunId::PREFIX, inner.ports.entropy.uuid(now)));
+        let of = DagRef { name: view.row.name.clone(), version: view.row.version };
+        let (live, next) = begin(&view.dag, id.clone(), of.clone(), caller, params, None, now);
+        let detail = serde_json::json!({ "dag": of.name, "version": of.version });
+        let audit = vec![inner.entry(caller, Action::RunStarted, &id.as_str().into(), &detail)];
+        let planned = Planned { key, audit, ..Planned::step(live, RunState::Running, next, Vec::new()) };
+        let begun = to_the_end(async move { inner.begin_surely(planned).await }).await??;
+        match begun {
+            Ok(()) => Ok(StartedRun { run: id, dag: of, existing: false }),
+            Err(RunRefusal::Taken { run, hash: first }) if first == hash => {
+                let dag = self.run_head(caller, &run).await?.dag;
+                Ok(StartedRun { run, dag, existing: true })
+            }
+            Err(RunRefusal::Taken { run, .. }) => {
+                Err(ApiError::KeyTaken { what: "the idempotency key", first: run.to_string() })
+            }
+            Err(RunRefusal::Conflict) => Err(ApiError::Unavailable("the run could not begin; try again".into())),
+        }
+    }
+
+    pub async fn run_view(&self, caller: &Caller, id: &RunId) -> Result<RunView, ApiError> {
+        self.inner.run_since(caller, id, 0).await
+    }
+
+    /// A run without its nodes.
+    pub async fn run_head(&self, caller: &Caller, id: &RunId) -> Result<RunHead, ApiError> {
+        Ok(self.inner.run_since(caller, id, i64::MAX).await?.run.head)
+    }
+
+    pub async fn runs(&self, query: RunQuery) -> Result<Listing<RunHead>, ApiError> {
+        check_limit(query.limit)?;
+        Ok(self.inner.ports.store.list_runs(query).await?)
+    }
+
+    pub async fn order_run(&self, caller: &Caller, id: &RunId, order: RunOrder) -> Result<RunHead, ApiError> {
+        let view = self.inner.run_since(caller, id, i64::MAX).await?;
+        check_params(&order, &view)?;
+        let (action, detail) = record(&order);
+        let order = in_indexes(order, &view.dag, caller)?;
+        let audit = vec![self.inner.entry(caller, action, &id.as_str().into(), &detail)];
+        let (inner, id) = (self.inner.clone(), id.clone());
+        to_the_end(async move {
+            let head = inner.order(&id, order, audit).await?;
+            inner.ports.bus.ring(vec![lockgate_ports::Bell::run(&id)]).await;
+            Ok(head)
+        })
+        .await?
+    }
+}
+
+impl Inner {
+    /// The caller's own run, with the nodes that changed after a version; another tenant's does not exist for it.
+    pub(super) async fn run_since(&self, caller: &Caller, id: &RunId, version: i64) -> Result<RunView, ApiError> {
+        let run = self.ports.store.run_since(id, version).await?;
+        let run = run.filter(|run| run.head.tenant == caller.tenant).ok_or_else(|| ApiError::no_run(id))?;
+        let known = self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await?;
+        let known = known.ok_or_else(|| ApiError::Internal(format!("the definition of run {id} is gone")))?;
+        Ok(RunView { run, dag: known.dag })
+    }
+
+    /// Begins a run, and reads back what became of a commit whose outcome is unknown.
+    async fn begin_surely(&self, planned: Planned) -> Result<Result<(), RunRefusal>, ApiError> {
+        let id = planned.live.run().head.id.clone();
+        match self.advance(vec![planned]).await {
+            Ok(mut answers) => {
+                self.orchestra.call([id]);
+                Ok(answers.pop().unwrap_or(Err(RunRefusal::Conflict)))
+            }
+            Err(error) if error.certainly_not_applied() => Err(error.into()),
+            Err(error) => match self.ports.store.run_since(&id, i64::MAX).await?.is_some() {
+                true => {
+                    self.orchestra.call([id]);
+                    Ok(Ok(()))
+                }
+                false => Err(error.into()),
+            },
+        }
+    }
+}
+
+fn record(order: &RunOrder) -> (Action, Value) {
+    match order {
+        RunOrder::Pause => (Action::RunPaused, Value::Null),
+        RunOrder::Resume => (Action::RunResumed, Value::Null),
+        RunOrder::Cancel { compensate, note } => {
+            (Action::RunCancelled, serde_json::json!({ "compensate": compensate, "note": note }))
+        }
+        RunOrder::Rerun { from, params } => {
+            (Action::RunRerun, serde_json::json!({ "from": from, "params": params.keys().collect::<Vec<_>>() }))
+        }
+        RunOrder::Resolve { node, item } => {
+            (Action::CompensationResolved, serde_json::json!({ "node": node, "item": item }))
+        }
+        RunOrder::Retry { node, item } => (Action::CompensationRetried, serde_json::json!({ "node": node, "item": item })),
+    }
+}
+
+/// What a rerun changes must fit the definition together with what it keeps.
+fn check_params(order: &RunOrder, view: &RunView) -> Result<(), ApiError> {
+    let RunOrder::Rerun { params, .. } = order else { return Ok(()) };
+    let kept = serde_json::from_str::<serde_json::Map<String, Value>>(view.run.head.params.as_str()).unwrap_or_default();
+    let merged: serde_json::Map<String, Value> = kept.into_iter().chain(params.clone()).collect();
+    view.dag.check_params(&Value::Object(merged)).map(|_| ()).map_err(ApiError::Invalid)
+}
+
+fn in_indexes(order: RunOrder, dag: &Dag, caller: &Caller) -> Result<Order, ApiError> {
+    let node =
+        |name: &str| dag.index(name).ok_or_else(|| ApiError::invalid("node", format_args!("the DAG has no node {name:?}")));
+    Ok(match order {
+        RunOrder::Pause => Order::Pause,
+        RunOrder::Resume => Order::Resume,
+        RunOrder::Cancel { compensate, note } => Order::Cancel { actor: caller.actor.clone(), note, compensate },
+        RunOrder::Rerun { from, params } => {
+            Order::Rerun { from: from.iter().map(|name| node(name)).collect::<Result<_, _>>()?, params }
+        }
+        RunOrder::Resolve { node: name, item } => {
+            Order::Resolve { key: NodeKey { node: node(&name)?, item }, actor: caller.actor.clone() }
+        }
+        RunOrder::Retry { node: name, item } => Order::Retry { key: NodeKey { node: node(&name)?, item } },
+    })
+}

@@ -1,0 +1,175 @@
+//! The `Orchestrator` service: definitions of workflows, and runs of them.
+
+use std::pin::Pin;
+
+use futures::Stream;
+use lockgate_core::ids::RunId;
+use lockgate_core::request::Caller;
+use lockgate_engine::{ApiError, DagView, RunOrder, RunWatch, StartRun};
+use lockgate_ports::RunQuery;
+use lockgate_proto::v1::orchestrator_server::Orchestrator;
+use lockgate_proto::{known_run_state, percent, run_changes, run_head, run_whole, v1};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Status};
+
+use super::lists::{invalid, page, present};
+use super::{OrchestratorService, Reply, answer, caller};
+use crate::dags::{self, FILE};
+use crate::{errors, queries};
+
+#[tonic::async_trait]
+impl Orchestrator for OrchestratorService {
+    type WatchDAGRunStream = Pin<Box<dyn Stream<Item = Result<v1::DagEvent, Status>> + Send>>;
+
+    async fn put_dag(&self, request: Request<v1::PutDagRequest>) -> Reply<v1::PutDagResponse> {
+        let caller = caller(&request)?;
+        let v1::PutDagRequest { file, text } = request.into_inner();
+        let file = present(file).unwrap_or_else(|| FILE.to_owned());
+        let stored = self.0.engine.put_dag(&caller, &file, &text).await;
+        answer(stored.map(|view| v1::PutDagResponse {
+            name: view.row.name.to_string(),
+            version: view.row.version,
+            snapshot: view.row.snapshot.to_string(),
+            uncompensated: view.dag.uncompensated().into_iter().map(str::to_owned).collect(),
+        }))
+    }
+
+    async fn list_da_gs(&self, request: Request<v1::ListDaGsRequest>) -> Reply<v1::ListDaGsResponse> {
+        let caller = caller(&request)?;
+        let known = self.0.engine.dags(&caller).await;
+        let brief = |view: &DagView| v1::Dag { text: String::new(), ..dag(view) };
+        answer(known.map(|known| v1::ListDaGsResponse { dags: known.iter().map(brief).collect() }))
+    }
+
+    async fn get_dag(&self, request: Request<v1::GetDagRequest>) -> Reply<v1::Dag> {
+        let caller = caller(&request)?;
+        let v1::GetDagRequest { name, version } = request.into_inner();
+        answer(self.0.engine.dag(&caller, &name, version).await.map(|view| dag(&view)))
+    }
+
+    async fn start_dag(&self, request: Request<v1::StartDagRequest>) -> Reply<v1::StartDagResponse> {
+        let caller = caller(&request)?;
+        answer(self.start(&caller, request.into_inner()).await)
+    }
+
+    async fn get_dag_run(&self, request: Request<v1::GetDagRunRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        let id = RunId::from(request.into_inner().run_id);
+        answer(self.0.engine.run_view(&caller, &id).await.map(|view| run_whole(&view.run, &view.dag)))
+    }
+
+    async fn list_dag_runs(&self, request: Request<v1::ListDagRunsRequest>) -> Reply<v1::ListDagRunsResponse> {
+        let caller = caller(&request)?;
+        answer(self.list(caller, request.into_inner()).await)
+    }
+
+    async fn watch_dag_run(&self, request: Request<v1::WatchDagRunRequest>) -> Reply<Self::WatchDAGRunStream> {
+        let caller = caller(&request)?;
+        let v1::WatchDagRunRequest { run_id, after } = request.into_inner();
+        let watch = self.0.engine.watch_run(&caller, &run_id.into(), after).await;
+        answer(watch.map(|watch| follow(watch, self.0.closing.clone())))
+    }
+
+    async fn cancel_dag(&self, request: Request<v1::CancelDagRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        let v1::CancelDagRequest { run_id, reason, compensate } = request.into_inner();
+        self.order(&caller, run_id, RunOrder::Cancel { compensate, note: present(reason).map(Into::into) }).await
+    }
+
+    async fn pause_dag(&self, request: Request<v1::PauseDagRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        self.order(&caller, request.into_inner().run_id, RunOrder::Pause).await
+    }
+
+    async fn resume_dag(&self, request: Request<v1::ResumeDagRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        self.order(&caller, request.into_inner().run_id, RunOrder::Resume).await
+    }
+
+    async fn rerun_dag(&self, request: Request<v1::RerunDagRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        let v1::RerunDagRequest { run_id, from, params_json } = request.into_inner();
+        let params = map(&params_json).map_err(|error| errors::status(&error))?;
+        self.order(&caller, run_id, RunOrder::Rerun { from, params }).await
+    }
+
+    async fn resolve_compensation(&self, request: Request<v1::ResolveCompensationRequest>) -> Reply<v1::DagRun> {
+        let caller = caller(&request)?;
+        let v1::ResolveCompensationRequest { run_id, node, item, retry } = request.into_inner();
+        self.order(&caller, run_id, dags::resolve(node, item, retry)).await
+    }
+}
+
+impl OrchestratorService {
+    async fn start(&self, caller: &Caller, wire: v1::StartDagRequest) -> Result<v1::StartDagResponse, ApiError> {
+        let start = StartRun {
+            dag: wire.dag,
+            version: wire.version,
+            params: Value::Object(map(&wire.params_json)?),
+            idempotency_key: present(wire.idempotency_key),
+        };
+        let started = self.0.engine.start_run(caller, start).await?;
+        Ok(v1::StartDagResponse {
+            run_id: started.run.to_string(),
+            dag: started.dag.name.to_string(),
+            version: started.dag.version,
+            existing: started.existing,
+        })
+    }
+
+    async fn list(&self, caller: Caller, wire: v1::ListDagRunsRequest) -> Result<v1::ListDagRunsResponse, ApiError> {
+        let query = RunQuery {
+            tenant: Some(caller.tenant),
+            dag: present(wire.dag).map(Into::into),
+            state: known_run_state(wire.state).map_err(invalid)?,
+            cursor: queries::cursor(&wire.cursor).map_err(invalid)?,
+            limit: page(wire.limit),
+        };
+        let listing = self.0.engine.runs(query).await?;
+        Ok(v1::ListDagRunsResponse {
+            runs: listing.items.iter().map(run_head).collect(),
+            next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
+        })
+    }
+
+    async fn order(&self, caller: &Caller, run: String, order: RunOrder) -> Reply<v1::DagRun> {
+        answer(self.0.engine.order_run(caller, &RunId::from(run), order).await.map(|head| run_head(&head)))
+    }
+}
+
+fn dag(view: &DagView) -> v1::Dag {
+    let row = &view.row;
+    v1::Dag {
+        name: row.name.to_string(),
+        version: row.version,
+        snapshot: row.snapshot.to_string(),
+        description: view.dag.description.as_deref().unwrap_or_default().to_owned(),
+        text: row.text.to_string(),
+        actor: row.actor.to_string(),
+        stored_at_ms: row.at.as_millis(),
+        nodes: u32::try_from(view.dag.nodes.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// A JSON map as bytes; none at all is an empty one.
+fn map(json: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    if json.is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(json).map_err(|error| ApiError::invalid("params", format_args!("must be a JSON map: {error}")))
+}
+
+fn follow(watch: RunWatch, closing: CancellationToken) -> <OrchestratorService as Orchestrator>::WatchDAGRunStream {
+    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
+        let (mut watch, closing) = state?;
+        match closing.run_until_cancelled(watch.next()).await? {
+            Ok(Some(run)) => {
+                let event = v1::DagEvent { percent: percent(&run.head), run: Some(run_changes(&run, watch.dag())) };
+                Some((Ok(event), Some((watch, closing))))
+            }
+            Ok(None) => None,
+            Err(error) => Some((Err(errors::status(&error)), None)),
+        }
+    }))
+}

@@ -1,0 +1,247 @@
+//! Workflows: definitions, and runs of them.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::Stream;
+use http::{HeaderMap, StatusCode};
+use lockgate_core::ids::RunId;
+use lockgate_core::request::{Caller, FieldError};
+use lockgate_engine::{RunOrder, RunWatch, StartRun};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::body::{Maybe, NoBody, Sent, Written};
+use super::listen::LAST_EVENT_ID;
+use super::query::{DagParams, EventParams, Params, RunParams};
+use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
+use super::{Answer, By, with_status};
+use crate::Shared;
+use crate::dags::{self, FILE};
+use crate::queries::parsed;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DagBody {
+    text: String,
+    /// Named in errors.
+    file: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartBody {
+    dag: String,
+    /// The latest, if absent. The run stays with it.
+    version: Option<u32>,
+    #[serde(default)]
+    #[schema(value_type = serde_json::Value)]
+    params: Map<String, Value>,
+    /// The same key with the same request is the same run.
+    idempotency_key: Option<String>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CancelRunBody {
+    reason: Option<String>,
+    /// Undo what was done.
+    compensate: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RerunBody {
+    /// Nodes to run again, with all that come after them.
+    from: Vec<String>,
+    /// Parameters to change.
+    #[serde(default)]
+    #[schema(value_type = serde_json::Value)]
+    params: Map<String, Value>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolveBody {
+    node: String,
+    item: Option<u32>,
+    /// Try the undo once more instead of calling it done.
+    #[serde(default)]
+    retry: bool,
+}
+
+/// Check a definition and keep it under the next version of its name.
+///
+/// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them.
+#[utoipa::path(post, path = "/v1/dags", operation_id = "put_dag",
+    request_body(content((String = "application/yaml"), (String = "text/yaml"), (DagBody = "application/json"))),
+    responses((status = 200, body = StoredDag)))]
+pub(super) async fn put(State(shared): State<Shared>, By(caller): By, sent: Written<DagBody>) -> Answer<Json<StoredDag>> {
+    let (file, text) = match sent {
+        Written::Yaml(text) => (None, text),
+        Written::Json(body) => (body.file, body.text),
+    };
+    let view = shared.engine.put_dag(&caller, file.as_deref().unwrap_or(FILE), &text).await?;
+    Ok(Json(StoredDag::from(&view)))
+}
+
+/// List the latest version of each DAG.
+#[utoipa::path(get, path = "/v1/dags", operation_id = "list_dags", responses((status = 200, body = Dags)))]
+pub(super) async fn list(State(shared): State<Shared>, By(caller): By) -> Answer<Json<Dags>> {
+    Ok(Json(Dags::new(&shared.engine.dags(&caller).await?)))
+}
+
+/// One DAG with its text: the latest version, or the one that is named.
+#[utoipa::path(get, path = "/v1/dags/{name}", operation_id = "get_dag", params(("name" = String, Path), DagParams),
+    responses((status = 200, body = Dag)))]
+pub(super) async fn get(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(name): Path<String>,
+    Params(params): Params<DagParams>,
+) -> Answer<Json<Dag>> {
+    Ok(Json(Dag::from(&shared.engine.dag(&caller, &name, params.version()?).await?)))
+}
+
+/// Start a run of a DAG.
+#[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", request_body = StartBody,
+    responses((status = 201, body = Started), (status = 200, description = "The key already had this very run", body = Started)))]
+pub(super) async fn start(State(shared): State<Shared>, By(caller): By, Sent(body): Sent<StartBody>) -> Answer<Response> {
+    let StartBody { dag, version, params, idempotency_key } = body;
+    let start = StartRun { dag, version, params: Value::Object(params), idempotency_key };
+    let started = shared.engine.start_run(&caller, start).await?;
+    let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(with_status(status, Started::from(started)))
+}
+
+/// List runs, newest first, without their nodes.
+#[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", params(RunParams), responses((status = 200, body = Runs)))]
+pub(super) async fn runs(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Params(params): Params<RunParams>,
+) -> Answer<Json<Runs>> {
+    let listing = shared.engine.runs(params.query(caller)?).await?;
+    Ok(Json(Runs::new(&listing.items, listing.next)))
+}
+
+/// One run with its nodes.
+#[utoipa::path(get, path = "/v1/runs/{id}", operation_id = "get_run", params(("id" = String, Path)),
+    responses((status = 200, body = Run)))]
+pub(super) async fn run(State(shared): State<Shared>, By(caller): By, Path(id): Path<String>) -> Answer<Json<Run>> {
+    let view = shared.engine.run_view(&caller, &RunId::from(id)).await?;
+    Ok(Json(Run::whole(&view.run, &view.dag)))
+}
+
+/// Follow a run: first what changed after the version seen last, then live, until the run is over.
+///
+/// `id:` is the run's version. Each event has the run and the nodes that changed since the event before.
+#[utoipa::path(get, path = "/v1/runs/{id}/events", operation_id = "watch_run",
+    params(("id" = String, Path), ("Last-Event-ID" = Option<i64>, Header), EventParams),
+    responses(
+        (status = 200, description = "The stream", body = Run, content_type = "text/event-stream"),
+        (status = 204, description = "The run is over and everything was seen: do not come back"),
+    ))]
+pub(super) async fn events(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Params(params): Params<EventParams>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let id = RunId::from(id);
+    let resumed = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
+    let (field, text) = match resumed {
+        Some(text) => (LAST_EVENT_ID, text),
+        None => ("after", params.after.as_deref().unwrap_or("0")),
+    };
+    let after: i64 = parsed(field, text).map_err(|error: FieldError| vec![error])?;
+    // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
+    if resumed.is_some() {
+        let head = shared.engine.run_head(&caller, &id).await?;
+        if head.state.is_over() && head.version <= after {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let watch = shared.engine.watch_run(&caller, &id, after).await?;
+    Ok(Sse::new(stream(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn stream(watch: RunWatch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
+    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
+        // An error ends the stream: the client comes back with the last version it saw.
+        let run = closing.run_until_cancelled(watch.next()).await?.ok()??;
+        let event = SseEvent::default().id(run.head.version.to_string());
+        Some((Ok(event.json_data(Run::changes(&run, watch.dag())).ok()?), (watch, closing)))
+    })
+}
+
+/// Stop a run: nothing new starts, what runs is stopped, and what was done is undone if that is asked for.
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", operation_id = "cancel_run", params(("id" = String, Path)),
+    request_body = CancelRunBody, responses((status = 200, body = Run)))]
+pub(super) async fn cancel(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Maybe(body): Maybe<CancelRunBody>,
+) -> Answer<Json<Run>> {
+    let order = RunOrder::Cancel { compensate: body.compensate, note: body.reason.map(Into::into) };
+    change(&shared, &caller, id, order).await
+}
+
+/// Start nothing new until the run is resumed. What runs goes on.
+#[utoipa::path(post, path = "/v1/runs/{id}/pause", operation_id = "pause_run", params(("id" = String, Path)),
+    responses((status = 200, body = Run)))]
+pub(super) async fn pause(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Maybe(NoBody {}): Maybe<NoBody>,
+) -> Answer<Json<Run>> {
+    change(&shared, &caller, id, RunOrder::Pause).await
+}
+
+/// Let a paused run go on.
+#[utoipa::path(post, path = "/v1/runs/{id}/resume", operation_id = "resume_run", params(("id" = String, Path)),
+    responses((status = 200, body = Run)))]
+pub(super) async fn resume(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Maybe(NoBody {}): Maybe<NoBody>,
+) -> Answer<Json<Run>> {
+    change(&shared, &caller, id, RunOrder::Resume).await
+}
+
+/// Run some nodes and all that come after them again. The outputs of the others are kept.
+#[utoipa::path(post, path = "/v1/runs/{id}/rerun", operation_id = "rerun_run", params(("id" = String, Path)),
+    request_body = RerunBody, responses((status = 200, body = Run)))]
+pub(super) async fn rerun(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Sent(body): Sent<RerunBody>,
+) -> Answer<Json<Run>> {
+    change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params: body.params }).await
+}
+
+/// Put an undo right that is stuck: call it done, or try it once more.
+#[utoipa::path(post, path = "/v1/runs/{id}/resolve", operation_id = "resolve_compensation", params(("id" = String, Path)),
+    request_body = ResolveBody, responses((status = 200, body = Run)))]
+pub(super) async fn resolve(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Path(id): Path<String>,
+    Sent(body): Sent<ResolveBody>,
+) -> Answer<Json<Run>> {
+    change(&shared, &caller, id, dags::resolve(body.node, body.item, body.retry)).await
+}
+
+async fn change(shared: &Shared, caller: &Caller, id: String, order: RunOrder) -> Answer<Json<Run>> {
+    Ok(Json(Run::from(&shared.engine.order_run(caller, &RunId::from(id), order).await?)))
+}

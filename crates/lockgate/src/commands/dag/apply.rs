@@ -1,0 +1,140 @@
+//! Definitions: checked, stored, looked at.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lockgate_core::dag::Dag;
+use lockgate_proto::v1;
+use serde::Serialize;
+
+use crate::commands::config::files;
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// Store a definition under the next version of its name; runs that are under way stay with theirs
+#[derive(Args, Debug)]
+pub(super) struct Apply {
+    /// The file
+    file: PathBuf,
+}
+
+/// Check a definition without a server and tell every fault, and which nodes nothing undoes
+#[derive(Args, Debug)]
+pub(super) struct Lint {
+    /// The file
+    file: PathBuf,
+}
+
+/// List the latest version of each workflow
+#[derive(Args, Debug)]
+pub(super) struct List {}
+
+/// Print a definition
+#[derive(Args, Debug)]
+pub(super) struct Show {
+    /// Name of the workflow
+    name: String,
+
+    /// The latest, if absent
+    #[arg(long)]
+    version: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    ok: bool,
+    dag: &'a str,
+    snapshot: &'a str,
+    nodes: usize,
+    uncompensated: Vec<&'a str>,
+}
+
+impl Apply {
+    /// If the server refuses the file, the faults are told from here: an error of the server has no room for all of them.
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let out = session.out;
+        let (file, text) = (self.file.display().to_string(), files::read(&self.file)?);
+        let request = v1::PutDagRequest { file: file.clone(), text: text.clone() };
+        let response = session.orchestrator().put_dag(request).await;
+        let stored = match session.answer(response) {
+            Ok(stored) => view::StoredDag::from(stored),
+            Err(refused @ CliError::Refused { .. }) => {
+                return match Dag::load(&file, &text) {
+                    Err(errors) => files::tell(&errors, None, out),
+                    Ok(_) => Err(refused),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        if out.is_json() {
+            out.json(&stored)?;
+        } else {
+            let version = out.paint(&format!("version {}", stored.version), Tone::Good);
+            out.line(&format!("{}  {version}  {}", stored.name, out.paint(&stored.snapshot, Tone::Faint)))?;
+            out.remark(&format!("start it with `lockgate dag start {}`", stored.name));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl Lint {
+    pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
+        let name = self.file.display().to_string();
+        let dag = match Dag::load(&name, &files::read(&self.file)?) {
+            Ok(dag) => dag,
+            Err(errors) => return files::tell(&errors, None, out),
+        };
+        let uncompensated = dag.uncompensated();
+        if out.is_json() {
+            let (nodes, snapshot) = (dag.nodes.len(), &*dag.snapshot);
+            out.json(&Checked { ok: true, dag: &dag.name, snapshot, nodes, uncompensated })?;
+            return Ok(Exit::Success);
+        }
+        out.line(&format!("{name}  {}  {} nodes  {}", out.paint("ok", Tone::Good), dag.nodes.len(), dag.snapshot))?;
+        if !uncompensated.is_empty() {
+            out.line(&format!("{} {}", out.paint("nothing undoes:", Tone::Waiting), uncompensated.join(", ")))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl List {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let response = session.orchestrator().list_da_gs(v1::ListDaGsRequest {}).await;
+        let dags: Vec<_> = session.answer(response)?.dags.into_iter().map(view::Dag::from).collect();
+        let out = session.out;
+        if out.is_json() {
+            out.json(&dags)?;
+            return Ok(Exit::Success);
+        }
+        let row = |dag: &view::Dag| {
+            vec![
+                Field::text(&dag.name),
+                Field::number(&dag.version),
+                Field::number(&dag.nodes),
+                Field::text(out.relative(dag.stored_at)),
+                Field::text(&dag.actor),
+                Field::clipped(dag.description.as_deref().unwrap_or_default()),
+            ]
+        };
+        let rows: Vec<_> = dags.iter().map(row).collect();
+        out.line(&out.table(&["dag", "version", "nodes", "stored", "by", "description"], &rows))?;
+        Ok(Exit::Success)
+    }
+}
+
+impl Show {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let request = v1::GetDagRequest { name: self.name, version: self.version };
+        let response = session.orchestrator().get_dag(request).await;
+        let dag = view::Dag::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&dag)?;
+        } else {
+            session.out.line(dag.text.as_deref().unwrap_or_default().trim_end())?;
+        }
+        Ok(Exit::Success)
+    }
+}

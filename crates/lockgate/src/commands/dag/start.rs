@@ -1,0 +1,104 @@
+//! Starting a run.
+
+use clap::Args;
+use lockgate_proto::v1;
+use serde_json::{Map, Value};
+
+use super::watch;
+use crate::args;
+use crate::error::{CliError, Exit};
+use crate::output::Tone;
+use crate::session::Session;
+use crate::view;
+
+/// Start a run
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:
+  lockgate dag start transcode --param source=s3://in/a.mov --watch
+  lockgate dag start etl --params @params.json --key 2030-01-31
+
+A parameter that is JSON is taken as such: --param count=3 is a number, --param count='\"3\"' a text.")]
+pub(super) struct Start {
+    /// Name of the workflow
+    dag: String,
+
+    /// The latest, if absent
+    #[arg(long)]
+    version: Option<u32>,
+
+    /// A parameter; can be given many times
+    #[arg(long = "param", value_parser = args::pair, value_name = "NAME=VALUE")]
+    param: Vec<(String, String)>,
+
+    /// All parameters: a JSON map, @file, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    params: Option<String>,
+
+    /// Idempotency key: starting again with the same key gives the same run
+    #[arg(long, default_value = "", hide_default_value = true)]
+    key: String,
+
+    /// Follow the run until it is over
+    #[arg(long)]
+    watch: bool,
+}
+
+impl Start {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let params_json = params(self.params.as_deref(), self.param)?;
+        let request = v1::StartDagRequest { dag: self.dag, version: self.version, params_json, idempotency_key: self.key };
+        let response = session.orchestrator().start_dag(request).await;
+        let started = view::StartedRun::from(session.answer(response)?);
+        let out = session.out;
+        if self.watch {
+            return watch::follow(session, &started.run_id, 0).await;
+        }
+        if out.is_json() {
+            out.json(&started)?;
+        } else {
+            let note = if started.existing { "was there already" } else { "started" };
+            let of = format!("{} version {}", started.dag, started.version);
+            out.line(&format!("{}  {of}  {}", started.run_id, out.paint(note, Tone::Faint)))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// Single ones win over the map.
+pub(super) fn params(map: Option<&str>, single: Vec<(String, String)>) -> Result<bytes::Bytes, CliError> {
+    let mut params: Map<String, Value> = match map {
+        None => Map::new(),
+        Some(text) => {
+            let json = args::payload(text, &mut std::io::stdin()).map_err(CliError::Usage)?;
+            serde_json::from_slice(&json)
+                .map_err(|error| CliError::Usage(format!("--params must be a JSON map: {error}")))?
+        }
+    };
+    for (name, text) in single {
+        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        params.insert(name, value);
+    }
+    Ok(Value::Object(params).to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(map: Option<&str>, single: &[(&str, &str)]) -> Value {
+        let single = single.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        serde_json::from_slice(&params(map, single).expect("good")).expect("JSON")
+    }
+
+    #[test]
+    fn single_parameters_are_json_if_they_can_be_and_win_over_the_map() {
+        let all = read(Some(r#"{"a":1,"b":2}"#), &[("b", "3"), ("c", "s3://x"), ("d", "\"4\"")]);
+        assert_eq!(all, serde_json::json!({ "a": 1, "b": 3, "c": "s3://x", "d": "4" }));
+        assert_eq!(read(None, &[]), serde_json::json!({}));
+    }
+
+    #[test]
+    fn what_is_no_map_is_refused() {
+        assert!(matches!(params(Some("[1]"), Vec::new()), Err(CliError::Usage(_))));
+    }
+}

@@ -1,0 +1,142 @@
+//! DAGs, their runs, and what the runs have not heard yet.
+//!
+//! A job of a run that ends, and a run inside of a run that ends, leave a row of *news* in their own commit. One step of a
+//! run consumes news and inserts jobs in one commit, so nobody must own a run and nothing between the two can be lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::dag::{NodeKey, NodeRun, Run, RunHead, RunState};
+use lockgate_core::ids::{ActorId, JobSeq, RunId, TenantId};
+use lockgate_core::job::{Job, Transition};
+use lockgate_core::request::{Json, RequestHash};
+use lockgate_core::time::Timestamp;
+
+use super::{Cursor, Listing, StoreError};
+
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// Keeps a definition under the next version of its name, in one commit with its audit row. The text of the latest
+    /// version again is that version: nothing is written.
+    async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError>;
+
+    /// One version, the latest if none is named.
+    async fn dag(&self, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, StoreError>;
+
+    /// The latest version of each DAG, by name, after a name.
+    async fn dags(&self, tenant: &TenantId, after: Option<&str>, limit: usize) -> Result<Vec<DagRow>, StoreError>;
+
+    /// commits each change alone, all of it or none of it, and durably before answering; results in the order sent.
+    /// The sequence numbers of the jobs it inserted.
+    ///
+    /// A head of version 1 inserts a new run, unless its key is taken. Any other replaces the head with version − 1. Items of
+    /// one call may take several steps of one run, in sequence.
+    async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError>;
+
+    /// Whole runs by id, in the order asked.
+    async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError>;
+
+    /// The head, and the nodes that changed after a version of the run, by key.
+    async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError>;
+
+    /// Newest first, without nodes.
+    async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError>;
+
+    /// what these runs have not heard yet, oldest first. News of a job or a run that is gone are left out and stay.
+    async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError>;
+
+    /// Runs with news at least `age` old by the Store's clock, oldest news first, each once. Reading stops after a bounded
+    /// number of rows, so there may be more than are named.
+    async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError>;
+
+    /// Live runs whose `wakes_at` was reached by the Store's clock, earliest first.
+    async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError>;
+
+    /// Live runs in the order of their ids, after one.
+    async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError>;
+}
+
+#[derive(Clone, Debug)]
+pub struct NewDag {
+    pub tenant: TenantId,
+    pub name: Arc<str>,
+    pub snapshot: Arc<str>,
+    pub text: Arc<str>,
+    pub actor: ActorId,
+    /// Versions of the DAGs that its nodes start.
+    pub pins: BTreeMap<Arc<str>, u32>,
+    pub audit: AuditEntry,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DagRow {
+    pub tenant: TenantId,
+    pub name: Arc<str>,
+    /// 1, 2, 3 … without gaps.
+    pub version: u32,
+    pub snapshot: Arc<str>,
+    pub text: Arc<str>,
+    pub actor: ActorId,
+    pub at: Timestamp,
+    pub pins: BTreeMap<Arc<str>, u32>,
+}
+
+/// One step of one run.
+#[derive(Clone, Debug)]
+pub struct RunChange {
+    /// Its tenant, DAG and parent are those it began with.
+    pub head: RunHead,
+    /// Rows to write whole.
+    pub nodes: Vec<(NodeKey, NodeRun)>,
+    /// Jobs to insert. Each has version 1 and nothing in its way but its id: no idempotency key, no evidence.
+    pub jobs: Vec<Transition>,
+    /// News of this run that the step consumed.
+    pub heard: Vec<i64>,
+    /// Names a new run to later starts, as long as other keys live.
+    pub key: Option<RunKey>,
+    pub audit: Vec<AuditEntry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunKey {
+    pub key: Arc<str>,
+    /// Of what was asked: the same key with another one is a mistake.
+    pub hash: RequestHash,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunRefusal {
+    /// Somebody else took a step, or a job id is taken: load again, decide again.
+    #[error("the run changed meanwhile")]
+    Conflict,
+    #[error("the key is taken by run {run}")]
+    Taken { run: RunId, hash: RequestHash },
+}
+
+#[derive(Clone, Debug)]
+pub struct NewsRow {
+    pub no: i64,
+    pub run: RunId,
+    pub what: Told,
+}
+
+/// As it is now, not as it was when the row was written.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// A job of the run, ended, without its payload; the result only if it is out.
+    Job { job: Box<Job>, result: Option<Json> },
+    /// A run that a node waits for, over.
+    Run(Box<RunHead>),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunQuery {
+    pub tenant: Option<TenantId>,
+    pub dag: Option<Arc<str>>,
+    pub state: Option<RunState>,
+    pub cursor: Option<Cursor>,
+    pub limit: usize,
+}

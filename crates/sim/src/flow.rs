@@ -1,0 +1,156 @@
+//! Workflows in the simulation: started, disturbed by people, and looked at in the end.
+
+use lockgate_core::dag::{NodeRun, NodeState, Run, RunState, UndoState};
+use lockgate_core::ids::RunId;
+use lockgate_core::request::Caller;
+use lockgate_engine::{RunOrder, StartRun};
+use lockgate_ports::Runs;
+use serde_json::{Map, Value};
+
+use crate::check::{Violation, ensure};
+use crate::plan::Plan;
+use crate::world::World;
+
+const NAME: &str = "flow";
+
+/// What each node does is a parameter; whatever undoes it succeeds in the end.
+const TEXT: &str = "
+version: 1
+dag: flow
+params: { first: any, left: any, right: any, items: list, last: any }
+max_parallelism: 4
+nodes:
+  first: { topic: sim.a, payload: \"${params.first}\", timeout: 5s, on_fail: compensate, compensation: { topic: sim.b, max_attempts: 50 } }
+  left: { needs: first, topic: sim.b, payload: \"${params.left}\", timeout: 5s, on_fail: compensate, compensation: { topic: sim.c, max_attempts: 50 } }
+  right: { needs: first, topic: sim.c, payload: \"${params.right}\", timeout: 5s, on_fail: continue }
+  wait: { needs: left, delay: 2s }
+  each: { needs: [right, wait], join: all_done, for_each: params.items, concurrency: 2, min_success: 50%, topic: sim.a, payload: \"${item}\", timeout: 5s, on_fail: compensate, compensation: { topic: sim.a, max_attempts: 50 } }
+  last: { needs: each, topic: sim.b, payload: \"${params.last}\", timeout: 5s }
+";
+
+fn plan(world: &World) -> Value {
+    serde_json::from_str(Plan::draw(&world.faults).encode().as_str()).unwrap_or_default()
+}
+
+/// Starts a run, again and again until that is acknowledged: the key makes it one run.
+pub(crate) async fn start(world: &World, caller: &Caller, serial: u64) {
+    let mut params: Map<String, Value> =
+        ["first", "left", "right", "last"].into_iter().map(|name| (name.to_owned(), plan(world))).collect();
+    params.insert("items".to_owned(), (0..world.faults.below(5)).map(|_| plan(world)).collect());
+    let start = StartRun {
+        dag: NAME.to_owned(),
+        version: None,
+        params: Value::Object(params),
+        idempotency_key: Some(format!("run-key-{serial}")),
+    };
+    for _ in 0..20 {
+        let process = world.process().await;
+        let begun = async {
+            process.engine.put_dag(caller, "flow.yaml", TEXT).await?;
+            process.engine.start_run(caller, start.clone()).await
+        };
+        let begun = tokio::select! {
+            biased;
+            () = process.lifeline.died() => continue,
+            begun = begun => begun,
+        };
+        if let Ok(begun) = begun {
+            let mut ledger = world.ledger.lock();
+            let key = format!("{} {serial}", caller.tenant);
+            let first = ledger.runs.entry(key.clone()).or_insert_with(|| begun.run.clone()).clone();
+            if first != begun.run {
+                ledger.broken.push(Violation::new("S-3 one run per idempotency key", key));
+            }
+            return;
+        }
+        tokio::time::sleep(world.faults.millis(500)).await;
+    }
+}
+
+/// Somebody pauses, resumes or cancels one of the caller's runs. What does not fit is refused.
+pub(crate) async fn disturb(world: &World, caller: &Caller) {
+    let mine = runs_of(world, caller);
+    if mine.is_empty() {
+        return;
+    }
+    let id = &mine[usize::try_from(world.faults.below(mine.len() as u64)).unwrap_or(0)];
+    let order = match world.faults.below(4) {
+        0 => RunOrder::Pause,
+        1 => RunOrder::Resume,
+        2 => RunOrder::Cancel { compensate: false, note: None },
+        _ => RunOrder::Cancel { compensate: true, note: None },
+    };
+    tell(world, caller, id, order).await;
+}
+
+async fn tell(world: &World, caller: &Caller, id: &RunId, order: RunOrder) {
+    let process = world.process().await;
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => {}
+        // Refused, or the Store fails: both are part of the story.
+        _ = process.engine.order_run(caller, id, order) => {}
+    }
+}
+
+fn runs_of(world: &World, caller: &Caller) -> Vec<RunId> {
+    let prefix = format!("{} ", caller.tenant);
+    let ledger = world.ledger.lock();
+    ledger.runs.iter().filter(|(key, _)| key.starts_with(&prefix)).map(|(_, run)| run.clone()).collect()
+}
+
+/// Runs that still go on. Those that wait for a person get what they wait for.
+pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
+    let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
+    let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
+    let mut live = 0;
+    for run in runs.into_iter().flatten().filter(|run| !run.head.state.is_over()) {
+        live += 1;
+        let caller = Caller { tenant: run.head.tenant.clone(), actor: run.head.actor.clone(), actor_type: None };
+        if run.head.state == RunState::Paused {
+            tell(world, &caller, &run.head.id, RunOrder::Resume).await;
+        }
+        let stuck = |node: &NodeRun| node.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Stuck);
+        for (key, _) in run.nodes.iter().filter(|(_, node)| stuck(node)) {
+            let node = NODES[key.node as usize].to_owned();
+            tell(world, &caller, &run.head.id, RunOrder::Retry { node, item: key.item }).await;
+        }
+    }
+    Ok(live)
+}
+
+/// In the order of the file, which is topological.
+const NODES: [&str; 6] = ["first", "left", "right", "wait", "each", "last"];
+/// Those that name a compensation.
+const UNDONE: [&str; 3] = ["first", "left", "each"];
+
+/// The judge: every acknowledged run is there, over, and what it says of its nodes makes sense.
+pub(crate) async fn check(world: &World) -> Result<(), Violation> {
+    let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
+    let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
+    for (id, run) in all.iter().zip(runs) {
+        let run = run.ok_or_else(|| Violation::new("no acknowledged run is lost", id.to_string()))?;
+        ensure(run.head.state.is_over(), "every run ends", || format!("{run:?}"))?;
+        judge(&run)?;
+    }
+    Ok(())
+}
+
+fn judge(run: &Run) -> Result<(), Violation> {
+    let told = || format!("{run:?}");
+    for (key, node) in &run.nodes {
+        ensure(node.state.is_over(), "no node of a run that is over goes on", told)?;
+        let undone = node.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Done);
+        let work = if NODES[key.node as usize] == "each" { key.item.is_some() } else { true };
+        let owed = run.head.state == RunState::Compensated
+            && work
+            && node.state == NodeState::Succeeded
+            && UNDONE.contains(&NODES[key.node as usize]);
+        ensure(undone == owed, "R-4 undone is exactly what was done", || format!("{key:?} {}", told()))?;
+    }
+    let ended = |node: u32| run.nodes.get(&lockgate_core::dag::NodeKey::of(node)).map(|node| node.state);
+    if run.head.state == RunState::Succeeded {
+        ensure((0..6).all(|node| ended(node) == Some(NodeState::Succeeded)), "a run that succeeded did all of it", told)?;
+    }
+    Ok(())
+}
