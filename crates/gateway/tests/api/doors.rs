@@ -107,6 +107,7 @@ async fn reflection_knows_every_service() {
         "grpc.reflection.v1.ServerReflection",
         "lockgate.v1.Admin",
         "lockgate.v1.Approvals",
+        "lockgate.v1.Orchestrator",
         "lockgate.v1.OutputPolicy",
         "lockgate.v1.Pools",
         "lockgate.v1.SafetyKernel",
@@ -124,7 +125,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 39] = [
+const ROUTES: [&str; 51] = [
     "get /healthz",
     "get /readyz",
     "get /v1/approvals",
@@ -134,6 +135,8 @@ const ROUTES: [&str; 39] = [
     "get /v1/config/{kind}",
     "get /v1/config/{kind}/snapshots",
     "get /v1/config/{kind}/snapshots/{id}",
+    "get /v1/dags",
+    "get /v1/dags/{name}",
     "get /v1/dead-letters",
     "get /v1/dead-letters/{id}",
     "get /v1/jobs",
@@ -146,8 +149,12 @@ const ROUTES: [&str; 39] = [
     "get /v1/policy/snapshots/{id}",
     "get /v1/pools",
     "get /v1/queues",
+    "get /v1/runs",
+    "get /v1/runs/{id}",
+    "get /v1/runs/{id}/events",
     "get /v1/workers",
     "post /v1/config/{kind}/rollback",
+    "post /v1/dags",
     "post /v1/dead-letters/{id}/replay",
     "post /v1/dead-letters:replay",
     "post /v1/jobs",
@@ -161,6 +168,12 @@ const ROUTES: [&str; 39] = [
     "post /v1/pools/{pool}/drain",
     "post /v1/pools/{pool}/pause",
     "post /v1/pools/{pool}/resume",
+    "post /v1/runs",
+    "post /v1/runs/{id}/cancel",
+    "post /v1/runs/{id}/pause",
+    "post /v1/runs/{id}/rerun",
+    "post /v1/runs/{id}/resolve",
+    "post /v1/runs/{id}/resume",
     "post /v1/workers/{id}/drain",
     "put /v1/config/{kind}",
     "put /v1/policy",
