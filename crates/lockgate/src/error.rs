@@ -96,7 +96,7 @@ impl CliError {
                 Some("is the server running? start it with `lockgate serve`, or name another with --server")
             }
             Self::NotFound(_) => Some("`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant"),
-            Self::Conflict(_) => Some("`lockgate get <job>` shows the job as it is now"),
+            Self::Conflict(_) => Some("look at it as it is now: `lockgate get <job>`, or `lockgate dag get <run>`"),
             Self::Outdated(_) => {
                 Some("look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now")
             }

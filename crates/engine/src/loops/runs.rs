@@ -18,7 +18,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let now = Instant::now();
     let mut rounds = Rounds { tick_at: now, sweep_at: now, swept: None, leads: false };
     loop {
-        let tick_at = rounds.tick_at;
+        let wake_in = inner.orchestra.next_wake().map(|at| at.since(inner.ports.clock.now()));
+        let tick_at = wake_in.map_or(rounds.tick_at, |wait| rounds.tick_at.min(Instant::now() + wait));
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
@@ -54,6 +55,7 @@ impl Inner {
                 self.call_unheard().await?;
             }
         }
+        self.orchestra.call_due(self.ports.clock.now());
         let called = self.orchestra.take(RUNS_MAX);
         if !rounds.leads {
             return Ok(());

@@ -117,7 +117,12 @@ impl Inner {
 
     /// A run that is over is only read again if something is heard of it.
     pub(super) fn remember(&self, live: Live) {
-        if self.orchestra.steps && !live.run().head.state.is_over() {
+        let head = &live.run().head;
+        if self.orchestra.steps && !head.state.is_over() {
+            // A time that has come already brought nothing: the tick looks again.
+            if let Some(at) = head.wakes_at.filter(|at| *at > self.ports.clock.now()) {
+                self.orchestra.call_at(at, head.id.clone());
+            }
             self.orchestra.memory.runs.lock().keep(live);
         }
     }

@@ -13,11 +13,15 @@ mod sweep;
 use std::collections::BTreeSet;
 
 use lockgate_core::ids::RunId;
+use lockgate_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub(crate) use advance::Planned;
 pub(crate) use memory::DagKey;
+
+/// Times that are kept, the soonest ones. The tick finds the others, up to a second late.
+const WAKES_MAX: usize = 10_000;
 
 /// Runs that wait for a step, and runs that are remembered.
 pub(crate) struct Orchestra {
@@ -25,12 +29,20 @@ pub(crate) struct Orchestra {
     steps: bool,
     waiting: Mutex<BTreeSet<RunId>>,
     called: Notify,
+    /// When remembered runs have to be looked at although nothing happened. Others are found by the tick.
+    wakes: Mutex<BTreeSet<(Timestamp, RunId)>>,
     memory: memory::Memory,
 }
 
 impl Orchestra {
     pub(crate) fn new(steps: bool) -> Self {
-        Self { steps, waiting: Mutex::default(), called: Notify::new(), memory: memory::Memory::default() }
+        Self {
+            steps,
+            waiting: Mutex::default(),
+            called: Notify::new(),
+            wakes: Mutex::default(),
+            memory: memory::Memory::default(),
+        }
     }
 
     /// These runs have something to hear. Said twice, it is one step.
@@ -43,6 +55,32 @@ impl Orchestra {
         waiting.extend(runs);
         if waiting.len() > before {
             self.called.notify_one();
+        }
+    }
+
+    /// Looks at a run again at a time to come.
+    pub(crate) fn call_at(&self, at: Timestamp, run: RunId) {
+        let mut wakes = self.wakes.lock();
+        wakes.insert((at, run));
+        if wakes.len() > WAKES_MAX {
+            wakes.pop_last();
+        }
+    }
+
+    /// When the next of them is to be called.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        self.wakes.lock().first().map(|(at, _)| *at)
+    }
+
+    /// Calls those whose time has come.
+    pub(crate) fn call_due(&self, now: Timestamp) {
+        let mut wakes = self.wakes.lock();
+        while let Some((at, run)) = wakes.pop_first() {
+            if at > now {
+                wakes.insert((at, run));
+                break;
+            }
+            self.call([run]);
         }
     }
 
