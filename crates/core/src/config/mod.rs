@@ -3,6 +3,8 @@
 mod error;
 mod hash;
 pub(crate) mod read;
+#[cfg(test)]
+pub(crate) mod schema_check;
 mod section;
 mod topics;
 pub(crate) mod yaml;

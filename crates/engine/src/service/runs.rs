@@ -110,12 +110,7 @@ impl Engine {
         let order = in_indexes(order, &view.dag, caller)?;
         let audit = vec![self.inner.entry(caller, action, &id.as_str().into(), &detail)];
         let (inner, id) = (self.inner.clone(), id.clone());
-        to_the_end(async move {
-            let head = inner.order(&id, order, audit).await?;
-            inner.ports.bus.ring(vec![lockgate_ports::Bell::run(&id)]).await;
-            Ok(head)
-        })
-        .await?
+        to_the_end(async move { inner.order(&id, order, audit).await }).await?
     }
 }
 

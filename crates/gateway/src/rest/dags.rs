@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use http::{HeaderMap, StatusCode};
 use lockgate_core::ids::RunId;
-use lockgate_core::request::{Caller, FieldError};
+use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, RunWatch, StartRun};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,13 +17,12 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, Written};
-use super::listen::LAST_EVENT_ID;
+use super::listen::Seen;
 use super::query::{DagParams, EventParams, Params, RunParams};
 use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
 use super::{Answer, By, with_status};
 use crate::Shared;
 use crate::dags::{self, FILE};
-use crate::queries::parsed;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -155,14 +154,9 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let id = RunId::from(id);
-    let resumed = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
-    let (field, text) = match resumed {
-        Some(text) => (LAST_EVENT_ID, text),
-        None => ("after", params.after.as_deref().unwrap_or("0")),
-    };
-    let after: i64 = parsed(field, text).map_err(|error: FieldError| vec![error])?;
+    let Seen { after, resumed } = Seen::of(&headers, &params)?;
     // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
-    if resumed.is_some() {
+    if resumed {
         let head = shared.engine.run_head(&caller, &id).await?;
         if head.state.is_over() && head.version <= after {
             return Ok(StatusCode::NO_CONTENT.into_response());

@@ -1,6 +1,8 @@
 //! A job's events as they happen: server-sent events, resumable without a gap.
 
 use std::convert::Infallible;
+use std::fmt::Display;
+use std::str::FromStr;
 
 use axum::extract::State;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -17,7 +19,27 @@ use super::{Answer, By, JobPath};
 use crate::Shared;
 use crate::queries::parsed;
 
-pub(super) const LAST_EVENT_ID: &str = "last-event-id";
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// How far a client had come.
+pub(super) struct Seen<T> {
+    pub(super) after: T,
+    /// It comes back by itself, as browsers do.
+    pub(super) resumed: bool,
+}
+
+impl<T: FromStr<Err: Display>> Seen<T> {
+    /// The header wins over the parameter; neither means from the beginning.
+    pub(super) fn of(headers: &HeaderMap, params: &EventParams) -> Answer<Self> {
+        let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
+        let (field, text) = match header {
+            Some(text) => (LAST_EVENT_ID, text),
+            None => ("after", params.after.as_deref().unwrap_or("0")),
+        };
+        let after = parsed(field, text).map_err(|error: FieldError| vec![error])?;
+        Ok(Self { after, resumed: header.is_some() })
+    }
+}
 
 /// Follow a job: first the events after the last one seen, then live ones, until the job has ended.
 ///
@@ -35,14 +57,9 @@ pub(super) async fn events(
     Params(params): Params<EventParams>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let resumed = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
-    let (field, text) = match resumed {
-        Some(text) => (LAST_EVENT_ID, text),
-        None => ("after", params.after.as_deref().unwrap_or("0")),
-    };
-    let after = parsed(field, text).map_err(|error: FieldError| vec![error])?;
+    let Seen { after, resumed } = Seen::of(&headers, &params)?;
     // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
-    if resumed.is_some() {
+    if resumed {
         let job = shared.engine.job(&caller, &id).await?.job;
         if job.state().is_terminal() && job.life.events <= after {
             return Ok(StatusCode::NO_CONTENT.into_response());
