@@ -58,6 +58,8 @@ pub(super) struct Session {
 
 pub(super) struct Held {
     pub(super) job: Arc<Job>,
+    /// Its dispatch is committed. Until then nothing is decided from it: the Store may have another job of this version.
+    stored: bool,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
     /// When its place was taken, if that was on this stream.
@@ -71,7 +73,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(job: Arc<Job>) -> Self {
-        Self { job, started: None, sent: None, begun: None, progress: None, asked_back: false }
+        Self { job, stored: true, started: None, sent: None, begun: None, progress: None, asked_back: false }
     }
 }
 
@@ -244,7 +246,7 @@ impl Edge {
         match session.held.entry(job.life.attempt.token.clone()) {
             Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {
-                place.insert(Held { sent: Some(Instant::now()), ..Held::new(job) });
+                place.insert(Held { stored: false, sent: Some(Instant::now()), ..Held::new(job) });
                 state.touch(id);
                 Place::Taken
             }
@@ -259,9 +261,8 @@ impl Edge {
         for job in jobs {
             let Some(binding) = &job.life.attempt.binding else { continue };
             let Some(session) = state.sessions.get_mut(&binding.session) else { continue };
-            if !session.held.contains_key(&job.life.attempt.token) {
-                continue;
-            }
+            let Some(held) = session.held.get_mut(&job.life.attempt.token) else { continue };
+            held.stored = true;
             batches.entry(binding.session.clone()).or_default().push(Assignment::of(&job));
         }
         for (id, batch) in batches {
@@ -328,6 +329,9 @@ impl Edge {
     /// Held attempts whose time to start or to end was over at `now`.
     pub(crate) fn overdue(&self, now: Timestamp) -> Vec<Arc<Job>> {
         let overdue = |held: &&Held| {
+            if !held.stored {
+                return false;
+            }
             // A start that is not durable yet is about to be: nothing is due before it is.
             let begun = held.job.state() != JobState::Dispatched;
             let due = |binding: &Binding| if begun { binding.timeout_at } else { binding.start_by };
@@ -339,7 +343,7 @@ impl Edge {
 
     /// Held attempts whose start was not reported.
     pub(crate) fn unstarted(&self) -> Vec<Arc<Job>> {
-        let unstarted = |held: &&Held| held.job.state() == JobState::Dispatched && held.started.is_none();
+        let unstarted = |held: &&Held| held.stored && held.job.state() == JobState::Dispatched && held.started.is_none();
         let state = self.state.lock();
         state.sessions.values().flat_map(|s| s.held.values()).filter(unstarted).map(|held| held.job.clone()).collect()
     }
