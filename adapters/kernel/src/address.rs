@@ -1,8 +1,12 @@
 //! Where the kernel is, and how the way there is protected.
 
+use std::fmt;
 use std::path::PathBuf;
 
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+use tonic::{Request, Status};
 
 /// How to speak with the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,31 @@ pub enum Tls {
 pub struct Address {
     pub uri: String,
     pub tls: Tls,
+    /// Shown with every call, if the kernel asks for one.
+    pub key: Option<Secret>,
+}
+
+/// A key that is not printed by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Shows the key with every call.
+#[derive(Clone)]
+pub(crate) struct Bearer(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = &self.0 {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        Ok(request)
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +54,31 @@ pub enum AddressError {
     Uri(String),
     #[error("SAFETY_KERNEL_TLS_CA {}: {error}", path.display())]
     Ca { path: PathBuf, error: std::io::Error },
+    #[error("SAFETY_KERNEL_API_KEY must be plain ASCII text")]
+    Key,
+    #[error("SAFETY_KERNEL_API_KEY must not travel in the clear to another machine; leave SAFETY_KERNEL_INSECURE out")]
+    InTheClear,
     #[error("the TLS settings of the safety kernel cannot be used: {0}")]
     Tls(String),
 }
 
 impl Address {
+    pub(crate) fn bearer(&self) -> Result<Bearer, AddressError> {
+        if self.key.is_some() && self.tls == Tls::Insecure && !self.is_here() {
+            return Err(AddressError::InTheClear);
+        }
+        let value = self.key.as_ref().map(|key| format!("Bearer {}", key.0).parse::<MetadataValue<Ascii>>());
+        let mut value = value.transpose().map_err(|_| AddressError::Key)?;
+        value.iter_mut().for_each(|value| value.set_sensitive(true));
+        Ok(Bearer(value))
+    }
+
+    fn is_here(&self) -> bool {
+        let bare = self.uri.rsplit_once("://").map_or(self.uri.as_str(), |(_, rest)| rest);
+        let host = bare.rsplit_once(':').map_or(bare, |(host, _)| host).trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     pub(crate) fn endpoint(&self) -> Result<Endpoint, AddressError> {
         let wrong = || AddressError::Uri(self.uri.clone());
         let bare = self.uri.rsplit_once("://").map_or(self.uri.as_str(), |(_, rest)| rest);
@@ -58,18 +107,29 @@ mod tests {
     #[test]
     fn the_scheme_follows_from_the_protection_whatever_was_typed() {
         for uri in ["127.0.0.1:9", "http://127.0.0.1:9", "https://127.0.0.1:9"] {
-            let plain = Address { uri: uri.to_owned(), tls: Tls::Insecure };
+            let plain = Address { uri: uri.to_owned(), tls: Tls::Insecure, key: None };
             assert_eq!(plain.endpoint().unwrap().uri().scheme_str(), Some("http"));
-            let safe = Address { uri: uri.to_owned(), tls: Tls::Required { ca: None } };
+            let safe = Address { uri: uri.to_owned(), tls: Tls::Required { ca: None }, key: None };
             assert_eq!(safe.endpoint().unwrap().uri().scheme_str(), Some("https"));
         }
     }
 
     #[test]
     fn what_is_no_address_or_no_authority_is_named() {
-        let empty = Address { uri: String::new(), tls: Tls::Insecure };
+        let empty = Address { uri: String::new(), tls: Tls::Insecure, key: None };
         assert!(matches!(empty.endpoint(), Err(AddressError::Uri(_))));
-        let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required { ca: Some("/no/such/file".into()) } };
+        let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required { ca: Some("/no/such/file".into()) }, key: None };
         assert!(missing.endpoint().unwrap_err().to_string().contains("/no/such/file"));
+    }
+
+    #[test]
+    fn a_key_stays_on_this_machine_or_is_encrypted() {
+        let to = |uri: &str, tls| Address { uri: uri.to_owned(), tls, key: Some(Secret("lgk_x".to_owned())) }.bearer();
+        for here in ["127.0.0.1:9", "http://localhost:9", "[::1]:9"] {
+            assert!(to(here, Tls::Insecure).is_ok(), "{here}");
+        }
+        assert!(matches!(to("kernel.example:9", Tls::Insecure), Err(AddressError::InTheClear)));
+        assert!(to("kernel.example:9", Tls::Required { ca: None }).is_ok());
+        assert!(!format!("{:?}", Secret("lgk_x".to_owned())).contains("lgk_x"));
     }
 }

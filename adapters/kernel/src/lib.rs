@@ -5,5 +5,5 @@ mod breakers;
 mod guard;
 mod remote;
 
-pub use address::{Address, AddressError, Tls};
+pub use address::{Address, AddressError, Secret, Tls};
 pub use remote::{Options, RemoteKernel};

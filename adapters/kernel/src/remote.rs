@@ -15,9 +15,10 @@ use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
 use parking_lot::RwLock;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
-use crate::address::{Address, AddressError};
+use crate::address::{Address, AddressError, Bearer};
 use crate::breakers::Name;
 use crate::guard::Guard;
 
@@ -53,9 +54,12 @@ impl Default for Options {
     }
 }
 
+/// A channel on which every call shows the key.
+type Line = InterceptedService<Channel, Bearer>;
+
 pub struct RemoteKernel {
-    kernel: SafetyKernelClient<Channel>,
-    results: OutputPolicyClient<Channel>,
+    kernel: SafetyKernelClient<Line>,
+    results: OutputPolicyClient<Line>,
     input: Guard,
     output: Guard,
     in_force: RwLock<InForce>,
@@ -78,10 +82,10 @@ impl RemoteKernel {
         counters: Option<Arc<dyn Counters>>,
         options: Options,
     ) -> Result<Self, AddressError> {
-        let channel = address.endpoint()?.connect_lazy();
+        let line = InterceptedService::new(address.endpoint()?.connect_lazy(), address.bearer()?);
         Ok(Self {
-            kernel: SafetyKernelClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX),
-            results: OutputPolicyClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
+            kernel: SafetyKernelClient::new(line.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX),
+            results: OutputPolicyClient::new(line).max_decoding_message_size(MESSAGE_BYTES_MAX),
             input: Guard::new(INPUT, clock.clone(), options.breaker, counters.clone()),
             output: Guard::new(OUTPUT, clock.clone(), options.breaker, counters),
             in_force: RwLock::new(InForce { snapshot: UNKNOWN.into(), input: InputPolicy::CLOSED }),

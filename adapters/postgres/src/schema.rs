@@ -21,21 +21,25 @@ struct Migration {
 }
 
 /// Of both dialects; those between them have a variant for each.
-const COMMON: [Migration; 4] = [
+const COMMON: [Migration; 6] = [
     Migration { version: 1, sql: include_str!("../migrations/0001_create_jobs.sql") },
     Migration { version: 2, sql: include_str!("../migrations/0002_create_sessions.sql") },
     Migration { version: 3, sql: include_str!("../migrations/0003_create_governance.sql") },
     Migration { version: 5, sql: include_str!("../migrations/0005_create_runs.sql") },
+    Migration { version: 7, sql: include_str!("../migrations/0007_create_schedules.sql") },
+    Migration { version: 8, sql: include_str!("../migrations/0008_create_credentials.sql") },
 ];
-const POSTGRES: [Migration; 2] = [
+const POSTGRES: [Migration; 3] = [
     Migration { version: 4, sql: include_str!("../migrations/0004_tune_postgres.sql") },
     Migration { version: 6, sql: include_str!("../migrations/0006_tune_runs_postgres.sql") },
+    Migration { version: 9, sql: include_str!("../migrations/0009_index_schedules_postgres.sql") },
 ];
-const COCKROACH: [Migration; 2] = [
+const COCKROACH: [Migration; 3] = [
     Migration { version: 4, sql: include_str!("../migrations/0004_shard_cockroach.sql") },
     Migration { version: 6, sql: include_str!("../migrations/0006_shard_runs_cockroach.sql") },
+    Migration { version: 9, sql: include_str!("../migrations/0009_index_schedules_cockroach.sql") },
 ];
-const KNOWN: i64 = 6;
+const KNOWN: i64 = 9;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);

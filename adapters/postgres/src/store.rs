@@ -41,7 +41,9 @@ macro_rules! ask {
     }};
 }
 
+mod credentials;
 mod runs;
+mod schedules;
 
 /// Jobs deleted by one transaction.
 const PRUNED_AT_ONCE: usize = 1_000;
@@ -101,6 +103,18 @@ impl PostgresStore {
         }
         ask!(self, Writes, conn => desk::forget_of_runs(conn, self.now(), keep))?;
         Ok(gone)
+    }
+
+    async fn prune_slots(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        loop {
+            let batch = limit.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX)).min(PRUNED_AT_ONCE);
+            let went = ask!(self, Writes, conn => desk::prune_slots(conn, self.now(), keep, batch))?;
+            gone += went;
+            if went < PRUNED_AT_ONCE as u64 {
+                return Ok(gone);
+            }
+        }
     }
 }
 
@@ -279,7 +293,7 @@ impl Upkeep for PostgresStore {
             }
         }
         ask!(self, Writes, conn => desk::forget(conn, self.now()))?;
-        Ok(gone + self.prune_runs(keep, limit).await?)
+        Ok(gone + self.prune_runs(keep, limit).await? + self.prune_slots(keep, limit).await?)
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {

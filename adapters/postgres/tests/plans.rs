@@ -72,6 +72,13 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/load_runs.sql"), 2, "run_nodes"),
         (include_str!("../queries/news.sql"), 2, "run_news_run"),
         (include_str!("../queries/unheard.sql"), 4, "run_news_age"),
+        (include_str!("../queries/due_schedules.sql"), 2, "schedules_waking"),
+        (include_str!("../queries/next_schedule.sql"), 1, "Index Only Scan using schedules_waking"),
+        (include_str!("../queries/list_schedules.sql"), 3, "schedules_pkey"),
+        (include_str!("../queries/load_schedules.sql"), 2, "schedules_pkey"),
+        (include_str!("../queries/list_slots.sql"), 4, "slots_listed"),
+        (include_str!("../queries/slots_of_times.sql"), 4, "slots_listed"),
+        (include_str!("../queries/prune_slots.sql"), 3, "slots_decided"),
     ];
     for (query, parameters, index) in queues {
         let plan = plan(&sql, query, parameters).await;
@@ -96,6 +103,21 @@ async fn moves_find_their_rows_by_key() {
         let plan = plan(&sql, &format!("{proof}{body}"), parameters).await;
         assert!(plan.contains("jobs_hot_pkey"), "{name}\n{plan}");
         assert!(!plan.contains("Seq Scan on jobs"), "{name}\n{plan}");
+    }
+}
+
+#[tokio::test]
+async fn turns_find_their_rows_by_key() {
+    let stage = Stage::new().await;
+    let sql = client(&stage.config).await;
+    sql.batch_execute(PLANNER).await.unwrap();
+    for (query, parameters, index) in [
+        (include_str!("../queries/lock_schedules.sql"), 2, "schedules_pkey"),
+        (include_str!("../queries/move_schedules.sql"), 6, "schedules_pkey"),
+        (include_str!("../queries/drop_schedules.sql"), 2, "schedules_pkey"),
+    ] {
+        let plan = plan(&sql, query, parameters).await;
+        assert!(plan.contains(index) && !plan.contains("Seq Scan on"), "{query}\n{plan}");
     }
 }
 

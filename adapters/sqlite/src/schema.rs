@@ -4,12 +4,14 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
     include_str!("../migrations/0004_unname_lane_pools.sql"),
     include_str!("../migrations/0005_create_runs.sql"),
+    include_str!("../migrations/0006_create_schedules.sql"),
+    include_str!("../migrations/0007_create_credentials.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

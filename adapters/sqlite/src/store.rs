@@ -1,6 +1,8 @@
 //! The port, method by method: writes go to the writing thread, reads to the reading threads.
 
+mod credentials;
 mod runs;
+mod schedules;
 
 use std::path::Path;
 use std::sync::Arc;

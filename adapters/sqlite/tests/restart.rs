@@ -5,14 +5,18 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::access::Credential;
 use lockgate_core::audit::Block;
 use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead};
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Duty, JobState};
 use lockgate_core::request::{JobRequest, Json, RunRef};
-use lockgate_ports::store::{RunChange, Runs};
+use lockgate_core::schedule::{Schedule, Slot};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::conformance::store::schedules_stage::{schedule, turn};
+use lockgate_ports::store::{RunChange, Runs, ScheduleChange, Schedules, SlotQuery, TurnConflict};
 use lockgate_ports::{
-    Change, ChangeError, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Trail, Upkeep,
+    Change, ChangeError, Credentials, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Trail, Upkeep,
 };
 use lockgate_sqlite::{OpenError, Options, SqliteStore};
 use stage::{Stage, births, profile};
@@ -99,6 +103,34 @@ async fn runs_and_what_they_have_not_heard_are_there_after_a_restart() {
     assert_eq!(store.unheard(Duration::ZERO, 10).await.unwrap(), ids);
     let totals = store.totals().await.unwrap();
     assert_eq!((totals.live.iter().sum::<u64>(), totals.ended), (0, 1));
+}
+
+#[tokio::test]
+async fn schedules_slots_and_credentials_are_there_after_a_restart() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let wakes_at = Some(stage.clock().now() + Duration::from_secs(60));
+    let nightly = Schedule { wakes_at, ..schedule("acme", "nightly") };
+    let text = r#"{"key":{"series":"","nominal":7},"outcome":"DUE","target":{"job":"cron-1"},"decided_at":8}"#;
+    let slot: Slot = serde_json::from_str(text).unwrap();
+    let change = ScheduleChange { fresh: vec![slot.clone()], ..turn(nightly.clone()) };
+    store.turn(vec![change.clone()]).await.unwrap()[0].unwrap();
+    let text = r#"{"id":"lk_1","kind":"certificate","actor":"ann","grant":{"reach":"everyone","roles":["admin"]},
+        "created_at":1,"created_by":"root"}"#;
+    let credential: Credential = serde_json::from_str(text).unwrap();
+    let audit = stage.activation("p1").audit;
+    assert!(store.add_credential(credential.clone(), audit.clone()).await.unwrap());
+    let ended = store.end_credential(&credential.id, Timestamp::from_millis(9), audit).await.unwrap();
+    drop(store);
+
+    let store = stage.open();
+    assert_eq!(store.load_schedules(&[("acme".into(), "nightly".into())]).await.unwrap(), [Some(nightly)]);
+    assert_eq!(store.next_schedule().await.unwrap(), (wakes_at, stage.clock().now()));
+    let query = SlotQuery { tenant: "acme".into(), schedule: "nightly".into(), cursor: None, limit: 10 };
+    assert_eq!(store.list_slots(query).await.unwrap().items, [slot]);
+    assert_eq!(store.turn(vec![change]).await.unwrap(), [Err(TurnConflict)]);
+    assert_eq!(store.credential(&credential.id).await.unwrap(), ended);
+    assert_eq!(ended.and_then(|ended| ended.ends_at), Some(Timestamp::from_millis(9)));
 }
 
 #[tokio::test]

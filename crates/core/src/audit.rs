@@ -51,10 +51,20 @@ pub enum Action {
     RunRerun,
     CompensationResolved,
     CompensationRetried,
+    ScheduleStored,
+    ScheduleRemoved,
+    SchedulePaused,
+    ScheduleResumed,
+    ScheduleTriggered,
+    BackfillStarted,
+    BackfillCancelled,
+    CredentialCreated,
+    CredentialEnded,
+    AccessRefused,
 }
 
 impl Action {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 35] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -80,6 +90,16 @@ impl Action {
         Self::RunRerun,
         Self::CompensationResolved,
         Self::CompensationRetried,
+        Self::ScheduleStored,
+        Self::ScheduleRemoved,
+        Self::SchedulePaused,
+        Self::ScheduleResumed,
+        Self::ScheduleTriggered,
+        Self::BackfillStarted,
+        Self::BackfillCancelled,
+        Self::CredentialCreated,
+        Self::CredentialEnded,
+        Self::AccessRefused,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -109,6 +129,16 @@ impl Action {
             Self::RunRerun => "run_rerun",
             Self::CompensationResolved => "compensation_resolved",
             Self::CompensationRetried => "compensation_retried",
+            Self::ScheduleStored => "schedule_stored",
+            Self::ScheduleRemoved => "schedule_removed",
+            Self::SchedulePaused => "schedule_paused",
+            Self::ScheduleResumed => "schedule_resumed",
+            Self::ScheduleTriggered => "schedule_triggered",
+            Self::BackfillStarted => "backfill_started",
+            Self::BackfillCancelled => "backfill_cancelled",
+            Self::CredentialCreated => "credential_created",
+            Self::CredentialEnded => "credential_ended",
+            Self::AccessRefused => "access_refused",
         }
     }
 

@@ -102,6 +102,11 @@ name!(
     RunId
 );
 
+impl JobId {
+    /// Begins the id of every job that a schedule starts. Clients cannot choose job ids that begin with it.
+    pub const SCHEDULED_PREFIX: &str = "cron-";
+}
+
 impl RunId {
     /// Begins every run id. Clients cannot choose job ids that begin with it.
     pub const PREFIX: &str = "run-";

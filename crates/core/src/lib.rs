@@ -3,6 +3,7 @@
 //! Nothing in this crate waits, reads a clock, draws a random number or touches a file. Every decision takes the
 //! aggregate, an input and an [`Env`](job::Env) and returns a [`Transition`](job::Transition); the engine commits it and then acts.
 
+pub mod access;
 pub mod audit;
 pub mod breaker;
 pub mod config;
@@ -20,6 +21,7 @@ pub mod pools;
 pub mod request;
 pub mod retry;
 pub mod scan;
+pub mod schedule;
 pub mod time;
 pub mod timeouts;
 pub mod turns;

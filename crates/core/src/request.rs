@@ -25,8 +25,8 @@ const PREFERRED_WORKER: &str = "preferred_worker_id";
 /// Labels by which the platform marks a job that ran unjudged: nobody else may say so, or deny it.
 const LABELS_OF_BYPASSES: &str = "safety_bypass";
 
-/// Beginnings of ids of jobs that runs start, and of jobs that undo them.
-const RESERVED_IDS: [&str; 2] = [RunId::PREFIX, "comp-"];
+/// Beginnings of ids of jobs that runs start, of jobs that undo them, and of jobs that schedules start.
+const RESERVED_IDS: [&str; 3] = [RunId::PREFIX, "comp-", JobId::SCHEDULED_PREFIX];
 
 /// JSON text that was parsed once and is carried unparsed from then on. Inside of other JSON it is a text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,12 +99,21 @@ pub struct Caller {
     pub actor: ActorId,
     /// What kind of actor: a person, a service, an agent. Free text that policies may match.
     pub actor_type: Option<Arc<str>>,
+    /// Payloads and results may be seen, not only that they exist.
+    pub sees_payloads: bool,
+    /// Other tenants may be looked at too.
+    pub sees_everyone: bool,
 }
 
 impl Caller {
-    /// Of no stated kind.
+    /// Of no stated kind, and trusted.
     pub fn new(tenant: impl Into<TenantId>, actor: impl Into<ActorId>) -> Self {
-        Self { tenant: tenant.into(), actor: actor.into(), actor_type: None }
+        Self::of_kind(tenant, actor, None)
+    }
+
+    /// Of a stated kind, and trusted.
+    pub fn of_kind(tenant: impl Into<TenantId>, actor: impl Into<ActorId>, actor_type: Option<Arc<str>>) -> Self {
+        Self { tenant: tenant.into(), actor: actor.into(), actor_type, sees_payloads: true, sees_everyone: true }
     }
 }
 

@@ -122,6 +122,9 @@ impl Inner {
                 }
             }
             bells.push(Bell::Job(job.request.job_id.clone()));
+            if job.state().is_terminal() {
+                self.schedules.job_ended(&job.request.job_id);
+            }
             if let Some(part) = job.request.run.as_ref().filter(|_| job.state().is_terminal()) {
                 self.orchestra.call([part.run.clone()]);
                 bells.push(Bell::run(&part.run));

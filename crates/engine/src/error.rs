@@ -26,6 +26,9 @@ pub enum ApiError {
     /// The run is not in a state that allows this.
     #[error("{0}")]
     RunState(Refusal),
+    /// The caller is known, and may not do this.
+    #[error("{0}")]
+    Forbidden(String),
     /// Somebody else changed it meanwhile.
     #[error("{0}")]
     Outdated(String),
@@ -60,6 +63,7 @@ impl ApiError {
             Self::State(Illegal::StaleApproval(_)) => "stale_approval",
             Self::State(Illegal::ApprovalExpired) => "approval_expired",
             Self::State(_) | Self::RunState(_) => "wrong_state",
+            Self::Forbidden(_) => "permission_denied",
             Self::Outdated(_) => "outdated",
             Self::Exhausted(_) => "exhausted",
             Self::Unavailable(_) => "unavailable",

@@ -4,6 +4,7 @@
 //! itself. The engine is deterministic on a paused, single-threaded runtime: no iteration over unordered maps, biased
 //! selects, ids and jitter only through the Entropy port.
 
+mod access;
 mod commit;
 mod config;
 mod edge;
@@ -12,6 +13,7 @@ mod kernel;
 mod loops;
 mod metrics;
 mod runs;
+mod schedules;
 mod service;
 mod settings;
 
@@ -36,9 +38,9 @@ pub use error::ApiError;
 pub use kernel::LocalKernel;
 pub use metrics::Metrics;
 pub use service::{
-    Activated, ApprovalAnswer, ConfigText, Considered, DagView, JobView, LaneView, PoolConsidered, PoolView, Queues,
-    ReplayRequest, Replayed, RunOrder, RunView, RunWatch, StartRun, StartedRun, Submitted, Verified, Watch, WatchItem, Why,
-    WorkerStatus, WorkerView,
+    Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ConfigText, Considered, DagView, JobView, LaneView,
+    MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed, RunOrder, RunView, RunWatch,
+    ScheduleView, StartRun, StartedRun, Submitted, Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
 };
 pub use settings::{Roles, Settings};
 
@@ -75,8 +77,12 @@ pub(crate) struct Inner {
     pub(crate) lanes: Mutex<Condition>,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
+    /// Credentials that were read a moment ago.
+    pub(crate) keyring: access::Keyring,
     /// Runs that wait for a step, and those that are remembered.
     pub(crate) orchestra: runs::Orchestra,
+    /// Schedules that are to be looked at, and what they wait for.
+    pub(crate) schedules: schedules::Awaited,
     /// Attempts let through unjudged that the shared total does not have yet.
     pub(crate) bypassed: AtomicU64,
 }
@@ -104,7 +110,9 @@ impl Engine {
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
+            keyring: access::Keyring::default(),
             orchestra: runs::Orchestra::new(settings.roles.orchestrator),
+            schedules: schedules::Awaited::new(settings.roles.orchestrator),
             bypassed: AtomicU64::new(0),
             ports,
             settings,

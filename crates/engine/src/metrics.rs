@@ -1,7 +1,9 @@
 //! Metric families of the engine. Handles are kept; nothing is looked up by name on the hot path.
 
+mod access;
 mod governance;
 mod runs;
+mod schedules;
 mod sharing;
 
 use std::sync::Arc;
@@ -16,8 +18,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub(crate) use access::AccessMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use runs::RunMetrics;
+pub(crate) use schedules::ScheduleMetrics;
 pub(crate) use sharing::SharingMetrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,8 +84,10 @@ pub struct Metrics {
     run_seconds: Histogram,
     inflight: Gauge,
     ready_rows: Counter,
+    pub access: AccessMetrics,
     pub(crate) governance: GovernanceMetrics,
     pub(crate) runs: RunMetrics,
+    pub(crate) schedules: ScheduleMetrics,
     pub(crate) sharing: SharingMetrics,
 }
 
@@ -139,10 +145,23 @@ impl Metrics {
         registry.register("inflight_leases", "Attempts that workers hold", inflight.clone());
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
+        let access = AccessMetrics::new(registry);
         let governance = GovernanceMetrics::new(registry);
         let runs = RunMetrics::new(registry);
+        let schedules = ScheduleMetrics::new(registry);
         let sharing = SharingMetrics::new(registry);
-        Self { by_priority: Arc::new(by_priority), reaped, run_seconds, inflight, ready_rows, governance, runs, sharing }
+        Self {
+            by_priority: Arc::new(by_priority),
+            reaped,
+            run_seconds,
+            inflight,
+            ready_rows,
+            access,
+            governance,
+            runs,
+            schedules,
+            sharing,
+        }
     }
 
     fn of(&self, job: &Job) -> &PriorityCounters {

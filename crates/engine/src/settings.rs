@@ -68,6 +68,8 @@ pub struct Settings {
     pub unheard_after: Duration,
     /// All live runs are planned anew this often, as if nothing were known of them.
     pub sweep_every: Duration,
+    /// Schedules are looked over this often, besides when the time of one comes.
+    pub schedules_every: Duration,
     /// How long a new policy is not acknowledged while attempts it called back may still be about to start.
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
@@ -106,6 +108,7 @@ impl Default for Settings {
             runs_every: Duration::from_secs(1),
             unheard_after: Duration::from_secs(2),
             sweep_every: Duration::from_secs(60),
+            schedules_every: Duration::from_secs(1),
             recall_within: Duration::from_secs(2),
             fail_mode: None,
             roles: Roles::default(),

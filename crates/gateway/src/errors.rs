@@ -8,6 +8,8 @@ use lockgate_engine::ApiError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::auth::Refusal;
+
 /// How one kind of error looks from outside.
 pub(crate) struct Face {
     pub(crate) http: StatusCode,
@@ -39,6 +41,7 @@ pub(crate) fn face(error: &ApiError) -> Face {
         ApiError::State(_) | ApiError::RunState(_) => {
             face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None)
         }
+        ApiError::Forbidden(_) => face(StatusCode::FORBIDDEN, Code::PermissionDenied, "Not allowed", None),
         ApiError::Outdated(_) => face(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
         ApiError::Exhausted(_) => {
             face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
@@ -73,6 +76,23 @@ pub(crate) fn status(error: &ApiError) -> Status {
     Status::with_error_details(face.grpc, clipped(error.to_string()), details)
 }
 
+/// Why somebody is not let in.
+pub(crate) fn refused(refusal: &Refusal) -> Status {
+    let code = match refusal {
+        Refusal::Missing | Refusal::Bad | Refusal::Token(_) => Code::Unauthenticated,
+        Refusal::Slow(_) => Code::ResourceExhausted,
+        Refusal::Forbidden(_) => Code::PermissionDenied,
+        Refusal::Unavailable(_) => Code::Unavailable,
+        Refusal::NoSuchMethod | Refusal::NoSuchPath => Code::Unimplemented,
+    };
+    let mut details = ErrorDetails::new();
+    details.set_error_info(refusal.code(), DOMAIN, HashMap::new());
+    if let Some(wait) = refusal.retry_after() {
+        details.set_retry_info(Some(wait));
+    }
+    Status::with_error_details(code, refusal.text(), details)
+}
+
 fn clipped(mut text: String) -> String {
     if text.len() > DETAIL_BYTES_MAX {
         text.truncate(text.floor_char_boundary(DETAIL_BYTES_MAX));
@@ -97,6 +117,7 @@ mod tests {
             (ApiError::KeyTaken { what: "the key", first: "a".into() }, 409, Code::AlreadyExists, "idempotency_conflict"),
             (ApiError::State(Illegal::Terminal(JobState::Failed)), 409, Code::FailedPrecondition, "already_ended"),
             (ApiError::State(Illegal::SelfApproval), 409, Code::FailedPrecondition, "self_approval"),
+            (ApiError::Forbidden("not yours".into()), 403, Code::PermissionDenied, "permission_denied"),
             (ApiError::Outdated("version 2 is in force".into()), 409, Code::Aborted, "outdated"),
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
             (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),

@@ -2,16 +2,25 @@
 //!
 //! Both speak to the same [`Engine`]: this crate only translates, so a rule about jobs never lives here.
 
+mod access;
+mod auth;
+#[cfg(test)]
+#[path = "../tests/api/support/tls.rs"]
+mod certificates;
 mod configs;
 mod dags;
 mod errors;
 mod grpc;
 mod hosts;
+mod metrics;
+mod peer;
 mod queries;
 mod rest;
+mod schedules;
 mod serve;
 mod submit;
 mod tenant;
+mod tls;
 
 use std::future::Future;
 use std::io;
@@ -24,10 +33,21 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use auth::Gate;
 use hosts::Hosts;
+use serve::{Guard, Reception};
+
+pub use auth::{Access, Entrance};
+pub use metrics::ConnectionMetrics;
+pub use peer::{PeerAddress, PeerCertificate};
+pub use tls::{Tls, TlsError};
 
 /// Largest request taken, gRPC message or REST body.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Open connections, unless said otherwise. Clients and workers share one among many calls, so this is many of them.
+const CONNECTIONS_MAX: usize = 4_096;
+/// Open connections of those who read metrics.
+const SCRAPERS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub struct GatewaySettings {
@@ -39,6 +59,13 @@ pub struct GatewaySettings {
     /// see `hosts`.
     pub any_host: bool,
     pub doors: Doors,
+    pub access: Access,
+    /// None: in the clear.
+    pub tls: Option<Tls>,
+    /// Connections open at once; beyond it new ones wait.
+    pub connections_max: usize,
+    /// Counts connections; a clone of it is registered by whoever serves metrics.
+    pub connections: ConnectionMetrics,
 }
 
 /// What is served.
@@ -54,7 +81,16 @@ pub enum Doors {
 
 impl Default for GatewaySettings {
     fn default() -> Self {
-        Self { in_process_session: None, ack: "fsynced", any_host: false, doors: Doors::All }
+        Self {
+            in_process_session: None,
+            ack: "fsynced",
+            any_host: false,
+            doors: Doors::All,
+            access: Access::Open,
+            tls: None,
+            connections_max: CONNECTIONS_MAX,
+            connections: ConnectionMetrics::default(),
+        }
     }
 }
 
@@ -77,28 +113,46 @@ pub(crate) struct Shared {
 }
 
 impl Gateway {
+    /// The same API for what is in this process: without TLS, and without counting its connections.
+    pub fn behind(&self) -> Self {
+        let connections = ConnectionMetrics::default();
+        Self { settings: GatewaySettings { tls: None, connections, ..self.settings.clone() }, ..self.clone() }
+    }
+
     /// Serves gRPC and REST until `shutdown`, then ends open streams, lets calls under way finish for a moment, and
     /// returns. Clients and workers reconnect by themselves.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let closing = CancellationToken::new();
         let bound = listener.local_addr()?.ip();
+        let reception = Reception {
+            tls: self.settings.tls.clone(),
+            connections_max: self.settings.connections_max,
+            metrics: self.settings.connections.clone(),
+        };
         let hosts = if self.settings.any_host { Hosts::Any } else { Hosts::Local { bound } };
+        let gate = Guard::Api(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
         let shared =
             Shared { engine: self.engine, clock: self.clock, settings: Arc::new(self.settings), closing: closing.clone() };
         let engine = shared.engine.clone();
         let ready = || async { engine.ready().await.is_ok() };
         let (grpc, reporter) = grpc::router(&shared).await.map_err(io::Error::other)?;
         let open = shared.settings.doors;
-        let doors = serve::Doors { hosts, grpc: Some(grpc), rest: rest::router(shared) };
+        let doors = serve::Doors { hosts, gate, grpc: Some(grpc), rest: rest::router(shared) };
         let health = grpc::health::mirror(reporter, open, closing.clone(), ready);
-        tokio::join!(serve::serve(listener, doors, closing, shutdown), health);
+        tokio::join!(serve::serve(listener, reception, doors, closing, shutdown), health);
         Ok(())
     }
 }
 
-/// Serves `/metrics` and `/healthz` until `shutdown`.
-pub async fn serve_metrics(listener: TcpListener, registry: Arc<Registry>, shutdown: impl Future<Output = ()>) {
-    // Scrapers come under many names, and the numbers are for anybody who can connect.
-    let doors = serve::Doors { hosts: Hosts::Any, grpc: None, rest: rest::metrics_router(registry) };
-    serve::serve(listener, doors, CancellationToken::new(), shutdown).await;
+impl Gateway {
+    /// Serves `/metrics`, to those who may see everybody's numbers, and `/healthz` until `shutdown`.
+    pub async fn serve_metrics(&self, listener: TcpListener, registry: Arc<Registry>, shutdown: impl Future<Output = ()>) {
+        // Scrapers come under many names; a credential, where one is asked for, is what counts.
+        let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
+        let doors = serve::Doors { hosts: Hosts::Any, gate, grpc: None, rest: rest::metrics_router(registry) };
+        // Its own count: the numbers are about the API.
+        let metrics = ConnectionMetrics::default();
+        let reception = Reception { tls: self.settings.tls.clone(), connections_max: SCRAPERS_MAX, metrics };
+        serve::serve(listener, reception, doors, CancellationToken::new(), shutdown).await;
+    }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use lockgate_core::job::Reason;
 use lockgate_core::request::{FieldError, RequestHash};
+use lockgate_engine::ScheduleView;
 use lockgate_ports::Cursor;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -24,6 +25,11 @@ pub(crate) fn cursor(text: &str) -> Result<Option<Cursor>, FieldError> {
     let position =
         i64::from_str_radix(text, 16).map_err(|_| FieldError::new("cursor", "must be one that a list returned"))?;
     Ok(Some(Cursor(position)))
+}
+
+/// Where a list of schedules goes on; empty at its end.
+pub(crate) fn next_name(views: &[ScheduleView], limit: usize) -> String {
+    views.last().filter(|_| views.len() == limit).map(|last| last.schedule.name.to_string()).unwrap_or_default()
 }
 
 pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {

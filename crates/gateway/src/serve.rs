@@ -1,10 +1,15 @@
-//! One listening socket: HTTP/1.1 and HTTP/2 without TLS, gRPC told from REST by its content type.
+//! One listening socket: HTTP/1.1 and HTTP/2, with TLS or without, gRPC told from REST by its content type.
 //!
 //! Rejected: one merged router. Both sides answer unknown paths in their own way, gRPC with UNIMPLEMENTED and REST with
 //! a problem document, and a router has one fallback.
 
+mod opening;
+
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,13 +20,21 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::auth::Gate;
 use crate::hosts::Hosts;
+use crate::metrics::ConnectionMetrics;
+use crate::peer::{PeerAddress, PeerCertificate};
+use crate::tls::Tls;
 use crate::{grpc, rest};
+use opening::Opening;
 
 /// Calls under way at shutdown may take this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -38,32 +51,65 @@ const STREAMS_MAX: u32 = 2_000;
 /// Clients that cancel many calls at once are not attackers; the default of 20 cuts their connection.
 const RESETS_MAX: usize = 1_000;
 
+/// Who is let through to what.
+#[derive(Clone)]
+pub(crate) enum Guard {
+    Api(Gate),
+    Metrics(Gate),
+    /// Everybody, to see what the socket itself does.
+    #[cfg(test)]
+    Nobody,
+}
+
+/// For the first bytes of a connection, and for the head of every HTTP/1.1 request: slow clients are cut off.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// Largest head of a request.
+const HEAD_BYTES_MAX: u32 = 64 * 1024;
+
+/// How one comes in.
+#[derive(Clone, Debug)]
+pub(crate) struct Reception {
+    pub(crate) tls: Option<Tls>,
+    /// Beyond it connections wait until the system takes them no more.
+    pub(crate) connections_max: usize,
+    pub(crate) metrics: ConnectionMetrics,
+}
+
 /// What stands behind the socket.
 #[derive(Clone)]
 pub(crate) struct Doors {
     pub(crate) hosts: Hosts,
+    pub(crate) gate: Guard,
     pub(crate) grpc: Option<Router>,
     pub(crate) rest: Router,
 }
 
 pub(crate) async fn serve(
     listener: TcpListener,
+    reception: Reception,
     doors: Doors,
     closing: CancellationToken,
     shutdown: impl Future<Output = ()>,
 ) {
-    let builder = builder();
-    let graceful = GracefulShutdown::new();
+    // Whoever drops this future ends what it started.
+    let _closed = closing.clone().drop_guard();
     let cut = CancellationToken::new();
+    let host = Host { builder: builder(), reception, doors, closing: closing.clone(), cut: cut.clone() };
+    if let Some(tls) = host.reception.tls.clone() {
+        tokio::spawn(closing.clone().run_until_cancelled_owned(tls.watch()));
+    }
+    let host = Arc::new(host);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(host.reception.connections_max));
     tokio::pin!(shutdown);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &room, &host.reception.metrics) => accepted,
         };
         match accepted {
-            Ok((stream, _)) => open(stream, &builder, doors.clone(), &graceful, cut.clone()),
+            Ok(guest) => drop(tokio::spawn(host.clone().receive(guest, graceful.watcher()))),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -78,9 +124,104 @@ pub(crate) async fn serve(
     }
 }
 
+/// Somebody at the door.
+struct Guest {
+    stream: TcpStream,
+    address: SocketAddr,
+    place: Place,
+}
+
+/// Held as long as the connection is.
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    open: Gauge,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+/// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, metrics: &ConnectionMetrics) -> io::Result<Guest> {
+    let permit = match room.clone().try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => {
+            metrics.full.inc();
+            room.clone().acquire_owned().await.map_err(io::Error::other)?
+        }
+    };
+    let (stream, address) = listener.accept().await?;
+    metrics.open.inc();
+    Ok(Guest { stream, address, place: Place { _permit: permit, open: metrics.open.clone() } })
+}
+
+/// What every connection needs.
+struct Host {
+    builder: Builder<TokioExecutor>,
+    reception: Reception,
+    doors: Doors,
+    closing: CancellationToken,
+    cut: CancellationToken,
+}
+
+impl Host {
+    async fn receive(self: Arc<Self>, guest: Guest, watcher: Watcher) {
+        let Guest { stream, address, place: _place } = guest;
+        // Small answers must leave at once; batching is done above, by what waits.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        match &self.reception.tls {
+            None => self.converse(stream, Peer { address, certificate: None }, watcher).await,
+            Some(tls) => match self.closing.run_until_cancelled(tls.greet(stream)).await {
+                Some(Ok(Some((stream, certificate)))) => self.converse(stream, Peer { address, certificate }, watcher).await,
+                Some(Err(error)) => {
+                    self.reception.metrics.handshakes_failed.inc();
+                    tracing::debug!(%address, %error, "a connection ended before TLS was agreed on");
+                }
+                Some(Ok(None)) | None => {}
+            },
+        }
+    }
+
+    async fn converse<S>(&self, stream: S, peer: Peer, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let doors = self.doors.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            peer.introduce(&mut request);
+            doors.clone().answer(request)
+        });
+        let stream = TokioIo::new(Opening::new(stream, HEAD_WITHIN));
+        let connection = self.builder.serve_connection(stream, service).into_owned();
+        let ended = self.cut.run_until_cancelled(watcher.watch(connection)).await;
+        if let Some(Err(error)) = ended {
+            tracing::debug!(error = &*error, "a connection ended badly");
+        }
+    }
+}
+
+/// The other end of a connection.
+struct Peer {
+    address: SocketAddr,
+    certificate: Option<PeerCertificate>,
+}
+
+impl Peer {
+    fn introduce(&self, request: &mut Request<Incoming>) {
+        request.extensions_mut().insert(PeerAddress(self.address));
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+    }
+}
+
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_BYTES_MAX as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -88,6 +229,7 @@ fn builder() -> Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(FRAME_BYTES)
+        .max_header_list_size(HEAD_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX)
         .max_pending_accept_reset_streams(RESETS_MAX)
         .keep_alive_interval(KEEP_ALIVE)
@@ -95,34 +237,21 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-fn open(
-    stream: TcpStream,
-    builder: &Builder<TokioExecutor>,
-    doors: Doors,
-    graceful: &GracefulShutdown,
-    cut: CancellationToken,
-) {
-    // Small answers must leave at once; batching is done above, by what waits.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
-    }
-    let service = service_fn(move |request: Request<Incoming>| doors.clone().answer(request));
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-    let watched = graceful.watch(connection);
-    tokio::spawn(async move {
-        let ended = cut.run_until_cancelled(watched).await;
-        if let Some(Err(error)) = ended {
-            tracing::debug!(error = &*error, "a connection ended badly");
-        }
-    });
-}
-
 impl Doors {
-    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let content = request.headers().get(CONTENT_TYPE);
         let is_grpc = content.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
         if let Err(stranger) = self.hosts.check(&request) {
             return Ok(if is_grpc { grpc::turned_away(stranger) } else { rest::turned_away(stranger) });
+        }
+        let admitted = match &self.gate {
+            Guard::Api(gate) => gate.admit(&mut request, is_grpc).await,
+            Guard::Metrics(gate) => gate.admit_scrape(&mut request).await,
+            #[cfg(test)]
+            Guard::Nobody => Ok(()),
+        };
+        if let Err(refusal) = admitted {
+            return Ok(if is_grpc { grpc::refused(&refusal) } else { rest::refused(&refusal) });
         }
         let router = match self.grpc {
             Some(grpc) if is_grpc => grpc,
@@ -131,3 +260,6 @@ impl Doors {
         router.oneshot(request.map(Body::new)).await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,28 +1,36 @@
-//! Who calls. Unverified until authentication exists, and checked like every other name.
+//! Who calls: whoever the gate let in, or, where nobody is asked for a credential, whoever they say they are.
 
-use http::{HeaderMap, HeaderName};
+use http::{Extensions, HeaderMap, HeaderName};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::ApiError;
 
-const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
+use crate::auth::{Admitted, Unguarded};
+
+pub(crate) const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
 const ACTOR: HeaderName = HeaderName::from_static("x-lockgate-actor");
 const ACTOR_TYPE: HeaderName = HeaderName::from_static("x-lockgate-actor-type");
 
-/// Reads the caller from REST headers or gRPC metadata, which are the same thing.
-pub(crate) fn caller(headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let names = (name(headers, &TENANT), name(headers, &ACTOR), name(headers, &ACTOR_TYPE));
+/// REST headers and gRPC metadata are the same thing. A request that did not pass the gate does not count, however it came.
+pub(crate) fn caller(headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, ApiError> {
+    match (extensions.get::<Admitted>(), extensions.get::<Unguarded>()) {
+        (Some(admitted), _) => Ok(admitted.caller.clone()),
+        (None, Some(Unguarded)) => unverified(headers),
+        (None, None) => Err(ApiError::Internal("a request came past the gate".into())),
+    }
+}
+
+fn unverified(headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let names = (named(headers, &TENANT), named(headers, &ACTOR), named(headers, &ACTOR_TYPE));
     let (Ok(tenant), Ok(actor), Ok(actor_type)) = names else {
         return Err(ApiError::Invalid([names.0.err(), names.1.err(), names.2.err()].into_iter().flatten().collect()));
     };
-    Ok(Caller {
-        tenant: TenantId::from(tenant.unwrap_or("default")),
-        actor: ActorId::from(actor.unwrap_or("anonymous")),
-        actor_type: actor_type.map(Into::into),
-    })
+    let tenant = TenantId::from(tenant.unwrap_or("default"));
+    let actor = ActorId::from(actor.unwrap_or("anonymous"));
+    Ok(Caller::of_kind(tenant, actor, actor_type.map(Into::into)))
 }
 
-fn name<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a str>, FieldError> {
+pub(crate) fn named<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a str>, FieldError> {
     let mut values = headers.get_all(header).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -41,7 +49,7 @@ mod tests {
 
     #[test]
     fn without_headers_the_caller_is_anonymous_in_the_default_tenant() {
-        let caller = caller(&HeaderMap::new()).expect("defaults");
+        let caller = unverified(&HeaderMap::new()).expect("defaults");
         assert_eq!((caller.tenant.as_str(), caller.actor.as_str()), ("default", "anonymous"));
     }
 
@@ -51,7 +59,7 @@ mod tests {
         headers.insert(TENANT, HeaderValue::from_static("a b"));
         headers.append(ACTOR, HeaderValue::from_static("one"));
         headers.append(ACTOR, HeaderValue::from_static("two"));
-        let Err(ApiError::Invalid(errors)) = caller(&headers) else { panic!("must be refused") };
+        let Err(ApiError::Invalid(errors)) = unverified(&headers) else { panic!("must be refused") };
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["x-lockgate-tenant", "x-lockgate-actor"]);
     }

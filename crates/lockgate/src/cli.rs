@@ -1,10 +1,12 @@
 //! What can be typed.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
 use lockgate_ports::clock::Clock;
+use lockgate_worker::{Access, Credential, Tls};
 
 use crate::clock::SystemClock;
 use crate::commands;
@@ -48,6 +50,40 @@ pub(crate) struct Connection {
     /// What kind of actor, such as person, service or agent; policies may ask for it
     #[arg(long, global = true, env = "LOCKGATE_ACTOR_TYPE", hide_env_values = true, value_name = "KIND", help_heading = GLOBAL)]
     pub(crate) actor_type: Option<String>,
+
+    /// API key or token to come in with. Better given by the variable: others see what is typed
+    #[arg(long, global = true, env = "LOCKGATE_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = GLOBAL)]
+    api_key: Option<Credential>,
+
+    /// Authorities to believe beside the public ones, for servers at https addresses
+    #[arg(long, global = true, env = "LOCKGATE_TLS_CA", hide_env_values = true, value_name = "FILE", help_heading = GLOBAL)]
+    tls_ca: Option<PathBuf>,
+
+    /// Certificate to show to the server, with its chain; needs --client-key
+    #[arg(long, global = true, env = "LOCKGATE_CLIENT_CERT", hide_env_values = true, value_name = "FILE", help_heading = GLOBAL)]
+    client_cert: Option<PathBuf>,
+
+    /// Key of the certificate
+    #[arg(long, global = true, env = "LOCKGATE_CLIENT_KEY", hide_env_values = true, value_name = "FILE", help_heading = GLOBAL)]
+    client_key: Option<PathBuf>,
+}
+
+impl Connection {
+    /// What it takes to be let in.
+    pub(crate) fn access(&self) -> Result<Access, CliError> {
+        let identity = match (self.client_cert.clone(), self.client_key.clone()) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            _ => {
+                return Err(CliError::Usage(
+                    "--client-cert and --client-key belong together; give both or neither".to_owned(),
+                ));
+            }
+        };
+        // A variable that is set to nothing is none.
+        let credential = self.api_key.clone().filter(|key| !key.is_empty());
+        Ok(Access { credential, tls: Tls { ca: self.tls_ca.clone(), identity }, in_process: false })
+    }
 }
 
 #[derive(Args, Clone, Copy, Debug)]
@@ -79,11 +115,13 @@ enum Command {
     Breaker(commands::breaker::Breaker),
     Queues(commands::queues::Queues),
     Dag(commands::dag::Dag),
+    Schedule(commands::schedule::Schedule),
+    Auth(commands::auth::Auth),
     Pools(commands::pools::Pools),
     Timeouts(commands::timeouts::Timeouts),
     Workers(commands::workers::Workers),
     Load(commands::load::Load),
-    Serve(commands::serve::Serve),
+    Serve(Box<commands::serve::Serve>),
     Worker(commands::worker::Worker),
     Migrate(commands::migrate::Migrate),
     Doctor(commands::doctor::Doctor),
@@ -107,7 +145,7 @@ impl Cli {
             Command::Migrate(command) => command.run(out).await,
             Command::Doctor(command) => command.run(out).await,
             Command::Bench(command) => command.run(out).await,
-            Command::Worker(command) => command.run(&self.connection.server, out).await,
+            Command::Worker(command) => command.run(&self.connection, out).await,
             Command::Submit(command) => command.run(&mut connect().await?).await,
             Command::Get(command) => command.run(&mut connect().await?).await,
             Command::Jobs(command) => command.run(&mut connect().await?).await,
@@ -122,6 +160,8 @@ impl Cli {
             Command::Audit(command) => command.run(&mut connect().await?).await,
             Command::Breaker(command) => command.run(&mut connect().await?).await,
             Command::Queues(command) => command.run(&mut connect().await?).await,
+            Command::Schedule(command) => command.run(&self.connection, out).await,
+            Command::Auth(command) => command.run(&self.connection, out).await,
             Command::Dag(command) => command.run(&self.connection, out).await,
             Command::Pools(command) => command.run(&self.connection, out).await,
             Command::Timeouts(command) => command.run(&self.connection, out).await,
@@ -175,6 +215,18 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_key_is_never_printed_and_a_certificate_needs_its_key() {
+        let cli = Cli::try_parse_from(["lockgate", "queues", "--api-key", "lgk_secret"]).expect("good usage");
+        let access = cli.connection.access().expect("good usage");
+        assert_eq!(access.credential, Some(Credential::from("lgk_secret")));
+        assert!(!format!("{cli:?} {access:?}").contains("lgk_secret"));
+        let none = Cli::try_parse_from(["lockgate", "queues", "--api-key", ""]).expect("good usage");
+        assert_eq!(none.connection.access().expect("good usage").credential, None);
+        let half = Cli::try_parse_from(["lockgate", "queues", "--client-cert", "c.pem"]).expect("good usage");
+        assert!(half.connection.access().is_err());
     }
 
     #[test]

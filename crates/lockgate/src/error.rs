@@ -56,6 +56,8 @@ pub(crate) enum CliError {
         message: String,
         fields: Vec<String>,
     },
+    /// The server does not let this client do it.
+    Unwelcome(String),
     /// The server could not do it now; later may help.
     Busy(String),
     Server(String),
@@ -66,7 +68,7 @@ pub(crate) enum CliError {
 impl CliError {
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Refused { .. } | Self::Busy(_) | Self::Server(_) => Exit::Error,
+            Self::Usage(_) | Self::Refused { .. } | Self::Unwelcome(_) | Self::Busy(_) | Self::Server(_) => Exit::Error,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) => Exit::NotFound,
             Self::Conflict(_) | Self::Outdated(_) => Exit::Conflict,
@@ -83,6 +85,7 @@ impl CliError {
             Self::Conflict(_) => "conflict",
             Self::Outdated(_) => "outdated",
             Self::Refused { .. } => "refused",
+            Self::Unwelcome(_) => "unwelcome",
             Self::Busy(_) => "busy",
             Self::Server(_) => "server_error",
             Self::OutputClosed => "output_closed",
@@ -99,6 +102,9 @@ impl CliError {
             Self::Conflict(_) => Some("look at it as it is now: `lockgate get <job>`, or `lockgate dag get <run>`"),
             Self::Outdated(_) => {
                 Some("look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now")
+            }
+            Self::Unwelcome(_) => {
+                Some("show a credential with --api-key or LOCKGATE_API_KEY; `lockgate auth whoami` tells who it makes you")
             }
             Self::Busy(_) => Some("try again in a moment"),
             Self::Server(_) => Some("the server's log says more"),
@@ -127,9 +133,8 @@ impl CliError {
             Code::AlreadyExists | Code::FailedPrecondition => Self::Conflict(message),
             Code::Aborted => Self::Outdated(message),
             Code::InvalidArgument | Code::OutOfRange => Self::Refused { message, fields: violations(status) },
-            Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => {
-                Self::Refused { message, fields: Vec::new() }
-            }
+            Code::PermissionDenied | Code::Unauthenticated => Self::Unwelcome(message),
+            Code::Unimplemented => Self::Refused { message, fields: Vec::new() },
             Code::ResourceExhausted | Code::Unavailable | Code::DeadlineExceeded => Self::Busy(message),
             Code::Ok | Code::Cancelled | Code::Unknown | Code::Internal | Code::DataLoss => {
                 Self::Server(if message.is_empty() { status.code().description().to_owned() } else { message })
@@ -150,6 +155,7 @@ impl fmt::Display for CliError {
             | Self::NotFound(message)
             | Self::Conflict(message)
             | Self::Outdated(message)
+            | Self::Unwelcome(message)
             | Self::Busy(message)
             | Self::Server(message) => f.write_str(message),
             Self::OutputClosed => f.write_str("the output was closed"),

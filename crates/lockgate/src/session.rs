@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use lockgate_proto::v1::access_client::AccessClient;
 use lockgate_proto::v1::admin_client::AdminClient;
 use lockgate_proto::v1::approvals_client::ApprovalsClient;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::pools_client::PoolsClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
+use lockgate_proto::v1::schedules_client::SchedulesClient;
+use lockgate_worker::{AccessError, Bearer};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
 use crate::cli::Connection;
@@ -33,6 +36,7 @@ pub(crate) struct Identity {
     tenant: Option<MetadataValue<Ascii>>,
     actor: Option<MetadataValue<Ascii>>,
     actor_type: Option<MetadataValue<Ascii>>,
+    bearer: Bearer,
 }
 
 impl Interceptor for Identity {
@@ -43,7 +47,7 @@ impl Interceptor for Identity {
                 request.metadata_mut().insert(name, value.clone());
             }
         }
-        Ok(request)
+        self.bearer.call(request)
     }
 }
 
@@ -57,15 +61,15 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) async fn connect(connection: &Connection, out: Output) -> Result<Self, CliError> {
+        let access = connection.access()?;
+        let wrong = |error: AccessError| CliError::Usage(error.to_string());
         let identity = Identity {
             tenant: header("tenant", connection.tenant.as_deref())?,
             actor: header("actor", connection.actor.as_deref())?,
             actor_type: header("actor-type", connection.actor_type.as_deref())?,
+            bearer: access.bearer().map_err(wrong)?,
         };
-        let endpoint = Endpoint::from_shared(connection.server.clone())
-            .map_err(|_| CliError::Usage(format!("{:?} is not an address like http://127.0.0.1:8080", connection.server)))?
-            .connect_timeout(CONNECT_WITHIN)
-            .tcp_nodelay(true);
+        let endpoint = access.endpoint(&connection.server).map_err(wrong)?.connect_timeout(CONNECT_WITHIN).tcp_nodelay(true);
         let channel = endpoint
             .connect()
             .await
@@ -73,6 +77,10 @@ impl Session {
         let line = InterceptedService::new(channel, identity);
         let client = SchedulerClient::new(line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self { client, out, server: connection.server.clone(), line })
+    }
+
+    pub(crate) fn access(&self) -> AccessClient<Line> {
+        AccessClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     pub(crate) fn approvals(&self) -> ApprovalsClient<Line> {
@@ -89,6 +97,10 @@ impl Session {
 
     pub(crate) fn orchestrator(&self) -> OrchestratorClient<Line> {
         OrchestratorClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn schedules(&self) -> SchedulesClient<Line> {
+        SchedulesClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     pub(crate) fn kernel(&self) -> SafetyKernelClient<Line> {

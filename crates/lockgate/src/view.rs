@@ -1,10 +1,12 @@
 //! The JSON of the REST contract, made from gRPC answers. `--json` prints exactly this.
 
+mod access;
 mod approval;
 mod convert;
 mod dag;
 mod governance;
 mod pools;
+mod schedule;
 mod verdict;
 mod why;
 
@@ -14,11 +16,13 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+pub(crate) use access::{Credential, Credentials, MadeKey, WhoAmI};
 pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
 pub(crate) use dag::{Dag, Node, Run, Runs, StartedRun, StoredDag};
 pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Config, Configs, Policies, Verified};
 pub(crate) use pools::{DrainedWorker, Pool, PoolChanged, Pools};
+pub(crate) use schedule::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 pub(crate) use verdict::{Explained, OutputCheck, Remediation, Step, Verdict};
 pub(crate) use why::{Considered, LimitLook, PoolLook, Why};
 

@@ -14,6 +14,7 @@ pub mod lanes;
 pub mod memory;
 pub mod packed;
 pub mod store;
+pub mod tokens;
 
 pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::Clock;
@@ -25,7 +26,9 @@ pub use lanes::{
     Settlement, TenantShare,
 };
 pub use store::{
-    Activation, Active, Change, ChangeError, Cursor, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases,
-    Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs,
-    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Told, Totals, Trail, Upkeep,
+    Activation, Active, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery,
+    Jobs, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
+    RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
+    Store, StoreError, Taken, Told, Totals, Trail, TurnConflict, Upkeep,
 };
+pub use tokens::{TokenError, Tokens};

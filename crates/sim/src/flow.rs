@@ -106,7 +106,7 @@ pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
     let mut live = 0;
     for run in runs.into_iter().flatten().filter(|run| !run.head.state.is_over()) {
         live += 1;
-        let caller = Caller { tenant: run.head.tenant.clone(), actor: run.head.actor.clone(), actor_type: None };
+        let caller = Caller::new(run.head.tenant.clone(), run.head.actor.clone());
         if run.head.state == RunState::Paused {
             tell(world, &caller, &run.head.id, RunOrder::Resume).await;
         }

@@ -15,6 +15,7 @@ mod lanes;
 mod plan;
 mod process;
 mod runs;
+mod schedules;
 mod signal;
 mod store;
 mod worker;

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tonic::transport::Channel;
-
+use crate::access::BearerChannel;
 use crate::session::{Attempt, Crew};
 
 /// Handed to every handler call. Cheap to clone.
@@ -63,7 +62,7 @@ impl Context {
         self.attempt.token()
     }
 
-    pub(crate) fn channel(&self) -> Option<Channel> {
+    pub(crate) fn channel(&self) -> Option<BearerChannel> {
         self.crew.channel()
     }
 

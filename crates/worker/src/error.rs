@@ -9,6 +9,7 @@ use std::time::Duration;
 use lockgate_core::limits::ERROR_BYTES_MAX;
 use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::result::{Cancelled, FailedFatal, FailedRetryable, Snooze};
+use tonic::Code;
 
 /// What a handler returns when the job is not done. Any [`std::error::Error`] becomes a retryable one through `?`.
 ///
@@ -109,7 +110,7 @@ pub enum WorkerError {
     #[error("the worker is not set up to run: {0}")]
     Setup(String),
     /// The server does not want this worker; trying again would not help.
-    #[error("the server refuses this worker: {} ({:?})", .0.message(), .0.code())]
+    #[error("the server refuses this worker: {} ({:?}){}", .0.message(), .0.code(), advice(.0.code()))]
     Refused(Box<tonic::Status>),
     /// The result journal cannot be used: in use by another worker, or no such folder.
     #[error("result journal {}: {source}", path.display())]
@@ -117,6 +118,14 @@ pub enum WorkerError {
     /// The operating system gave no randomness or no signal notifications.
     #[error("the system refuses a service the worker needs: {0}")]
     System(#[from] io::Error),
+}
+
+const fn advice(code: Code) -> &'static str {
+    match code {
+        Code::Unauthenticated => "; give it an API key or a token that is still good",
+        Code::PermissionDenied => "; give it a credential with the role worker for its pool",
+        _ => "",
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@
 //!   await point. A handler that computes for long without awaiting belongs into `spawn_blocking`.
 //! - A result is kept and sent until the server has stored it, over reconnects and, with [`Worker::journal`], over a crash.
 
+mod access;
 mod check;
 mod context;
 mod error;
@@ -42,6 +43,7 @@ mod session;
 mod wall;
 mod worker;
 
+pub use crate::access::{Access, AccessError, Bearer, Credential, Tls};
 pub use crate::check::Act;
 pub use crate::context::Context;
 pub use crate::error::{JobError, WorkerError};

@@ -11,8 +11,9 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::Endpoint;
 
+use crate::access::{Access, Bearer, Credential, Tls};
 use crate::context::Context;
-use crate::error::{JobError, WorkerError, chain};
+use crate::error::{JobError, WorkerError};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
 use crate::session::{self, GpuLoad, Setup};
@@ -28,6 +29,7 @@ const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
     addresses: Vec<String>,
+    access: Access,
     worker_id: Option<String>,
     session: Option<String>,
     pool: String,
@@ -44,10 +46,11 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Will attach to the server at `url`, like `http://127.0.0.1:8080`.
+    /// Will attach to the server at `url`, like `https://gate.example:8080` or `http://127.0.0.1:8080`.
     pub fn connect(url: impl Into<String>) -> Self {
         Self {
             addresses: vec![url.into()],
+            access: Access::default(),
             worker_id: None,
             session: None,
             pool: "default".to_owned(),
@@ -67,6 +70,24 @@ impl Worker {
     /// One more address to try when the others do not answer.
     pub fn or_connect(mut self, url: impl Into<String>) -> Self {
         self.addresses.push(url.into());
+        self
+    }
+
+    /// An API key or a token, shown to the server. It is not sent in the clear, except to this machine.
+    pub fn credential(mut self, credential: impl Into<Credential>) -> Self {
+        self.access.credential = Some(credential.into());
+        self
+    }
+
+    /// For servers at `https` addresses: authorities to believe beside the public ones, and a certificate to show.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.access.tls = tls;
+        self
+    }
+
+    /// The server is in this process, whatever its address looks like: a credential may go to it in the clear.
+    pub fn in_process(mut self) -> Self {
+        self.access.in_process = true;
         self
     }
 
@@ -207,7 +228,11 @@ impl Worker {
         if self.prefetch > PREFETCH_MAX {
             mistakes.push(format!("it would let {} jobs wait; prefetch at most {PREFETCH_MAX}", self.prefetch));
         }
-        let addresses = self.addresses.iter().filter_map(|url| endpoint(url).map_err(|e| mistakes.push(e)).ok()).collect();
+        let addresses = endpoints(&self.access, &self.addresses, &mut mistakes);
+        let bearer = self.access.bearer().unwrap_or_else(|error| {
+            mistakes.push(error.to_string());
+            Bearer::default()
+        });
         if !mistakes.is_empty() {
             return Err(WorkerError::Setup(mistakes.join("; ")));
         }
@@ -225,19 +250,26 @@ impl Worker {
             ..Hello::default()
         };
         let Self { registry, journal, drain_timeout, gpu_load, .. } = self;
-        Ok(Setup { profile, registry, addresses, journal, drain_timeout, gpu_load })
+        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load })
     }
 }
 
-fn endpoint(url: &str) -> Result<Endpoint, String> {
-    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|e| format!("address {url:?}: {}", chain(&e)))?;
-    if endpoint.uri().scheme_str() != Some("http") || endpoint.uri().authority().is_none() {
-        return Err(format!("address {url:?}: must look like http://host:port"));
+fn endpoints(access: &Access, addresses: &[String], mistakes: &mut Vec<String>) -> Vec<Endpoint> {
+    let mut endpoints = Vec::new();
+    for url in addresses {
+        match access.endpoint(url) {
+            Ok(endpoint) => endpoints.push(tuned(endpoint)),
+            Err(error) => mistakes.push(error.to_string()),
+        }
     }
-    Ok(endpoint
+    endpoints
+}
+
+fn tuned(endpoint: Endpoint) -> Endpoint {
+    endpoint
         .tcp_nodelay(true)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(2 * STREAM_WINDOW_BYTES))
+        .initial_connection_window_size(2 * STREAM_WINDOW_BYTES)
 }
 
 /// Random, and kept over reconnects: the server tells one life of this process from the next by it.
@@ -258,14 +290,25 @@ mod tests {
     #[test]
     fn every_mistake_is_reported_at_once() {
         let text = mistakes(
-            Worker::connect("https://host")
+            Worker::connect("ftp://host")
                 .or_connect("nonsense")
+                .or_connect("http://elsewhere")
+                .credential("two words")
                 .slots(0)
                 .prefetch(5)
                 .on_lease_loss("job.a", LeaseLoss::Stop)
                 .handle("a b", |_, payload| async { Ok(payload) }),
         );
-        for part in ["https://host", "nonsense", "no slots", "prefetch at most 4", "job.a", "\"a b\" is no topic"] {
+        for part in [
+            "ftp://host",
+            "nonsense",
+            "in the clear",
+            "plain ASCII",
+            "no slots",
+            "prefetch at most 4",
+            "job.a",
+            "\"a b\" is no topic",
+        ] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(mistakes(Worker::connect("http://host")).contains("no handler"));

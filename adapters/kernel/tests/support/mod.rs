@@ -61,7 +61,7 @@ impl Scene {
         let uri = listener.local_addr().expect("an address").to_string();
         let service = SafetyKernelServer::from_arc(kernel.clone());
         tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpIncoming::from(listener)));
-        Self { kernel, address: Address { uri, tls: Tls::Insecure }, clock: Arc::new(Since(Instant::now())) }
+        Self { kernel, address: Address { uri, tls: Tls::Insecure, key: None }, clock: Arc::new(Since(Instant::now())) }
     }
 
     pub(crate) async fn counters(&self, redis: &Redis) -> Arc<dyn Counters> {

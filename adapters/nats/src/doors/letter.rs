@@ -37,11 +37,9 @@ impl Letter {
     /// Who sent it; unverified, like the same headers of a call. Whoever is not named is anonymous in the default tenant.
     pub(crate) fn caller(&self) -> Result<Caller, String> {
         let actor_type = self.name(ACTOR_TYPE)?;
-        Ok(Caller {
-            tenant: TenantId::from(self.name(TENANT)?.unwrap_or("default")),
-            actor: ActorId::from(self.name(ACTOR)?.unwrap_or("anonymous")),
-            actor_type: actor_type.map(Into::into),
-        })
+        let tenant = TenantId::from(self.name(TENANT)?.unwrap_or("default"));
+        let actor = ActorId::from(self.name(ACTOR)?.unwrap_or("anonymous"));
+        Ok(Caller::of_kind(tenant, actor, actor_type.map(Into::into)))
     }
 
     /// A key for the n-th part of the letter, the same whenever it comes.

@@ -48,6 +48,11 @@ impl<T> Page<T> {
         self.limit.max(LOOK_AT).min(self.rows_left)
     }
 
+    /// How many rows to ask for next, if every row is wanted.
+    pub(super) fn wanted(&self) -> usize {
+        (self.limit - self.items.len()).min(self.rows_left)
+    }
+
     /// Takes from the rows what fits. `wanted` turns a row into an item, if the filters let it through.
     pub(super) fn take(
         &mut self,

@@ -1,13 +1,17 @@
 //! Queries, each one statement: it sees one state of the database, with everything committed before the call.
 
+mod credentials;
 mod jobs;
 mod lists;
 mod runs;
+mod schedules;
 mod sessions;
 mod trail;
 
+pub(crate) use credentials::{credential, credential_row, credentials};
 pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use runs::{dag, dag_row, dags, list_runs, live_runs, load_runs, news, unheard, waking};
+pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{closed_holding, open_sessions, outbox, totals};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};

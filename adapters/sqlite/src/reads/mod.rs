@@ -1,16 +1,20 @@
 //! Queries, each within one read transaction.
 
+mod credentials;
 mod jobs;
 mod lists;
 #[cfg(test)]
 mod plans;
 mod runs;
+mod schedules;
 mod sessions;
 mod trail;
 
+pub(crate) use credentials::{credential, credentials};
 pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, news, run_since, unheard, waking};
+pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{closed_holding, open_sessions, outbox};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};
 

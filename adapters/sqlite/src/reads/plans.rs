@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::jobs::OWING;
 use super::runs::LIVE;
+use super::schedules::{NEXT, SCHEDULE, SCHEDULES};
 use super::trail::{AUDIT, BLOCKS, HEAD};
 use crate::schema;
 
@@ -30,6 +31,10 @@ fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../../queries/waking.sql"), "runs_waking"),
         (include_str!("../../queries/unheard.sql"), "run_news_age"),
         (LIVE, "runs_live"),
+        (include_str!("../../queries/due_schedules.sql"), "schedules_waking"),
+        (include_str!("../../queries/list_slots.sql"), "slots_listed"),
+        (include_str!("../../queries/latest_place.sql"), "slots_listed"),
+        (include_str!("../../queries/prune_slots.sql"), "slots_decided"),
     ];
     for (sql, index) in queues {
         let plan = plan(sql);
@@ -43,6 +48,15 @@ fn duties_and_the_trail_are_read_by_their_keys() {
     for sql in [OWING, AUDIT, BLOCKS, HEAD, include_str!("../../queries/active.sql")] {
         let plan = plan(sql);
         assert!(!plan.contains("SCAN") || sql == HEAD, "{sql}\n{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn schedules_are_found_by_name_and_the_next_one_is_the_first_of_its_index() {
+    for sql in [SCHEDULE, SCHEDULES, NEXT] {
+        let plan = plan(sql);
+        assert!(plan.contains(if sql == NEXT { "COVERING INDEX schedules_waking" } else { "(tenant=?" }), "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
 }

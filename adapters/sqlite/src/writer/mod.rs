@@ -2,11 +2,13 @@
 
 mod book;
 mod commit;
+mod credentials;
 mod duties;
 mod ledger;
 mod lifecycle;
 mod logs;
 mod runs;
+mod schedules;
 mod sessions;
 mod task;
 mod trail;

@@ -33,7 +33,8 @@ impl Ledger<'_> {
         self.conn.prepare_cached(include_str!("../../queries/forget_sessions.sql"))?.execute([closed_before])?;
         self.conn.prepare_cached(include_str!("../../queries/forget_edges.sql"))?.execute([closed_before])?;
         self.forget_lanes()?;
-        Ok(old.len() as u64 + self.prune_runs((self.now - keep).as_millis(), limit)?)
+        let before = (self.now - keep).as_millis();
+        Ok(old.len() as u64 + self.prune_runs(before, limit)? + self.prune_slots(before, limit)?)
     }
 
     fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, Fault> {

@@ -13,6 +13,7 @@ mod load;
 mod node;
 mod params;
 mod path;
+pub(crate) mod pieces;
 pub mod plan;
 mod run;
 mod template;

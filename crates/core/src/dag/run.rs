@@ -34,6 +34,16 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Takes away what only those may see who are trusted with payloads.
+    pub fn hide(&mut self) {
+        self.head.hide();
+        for node in self.nodes.values_mut() {
+            node.output = None;
+        }
+    }
+}
+
 /// What is said of the whole run. Its version is the compare-and-set of every step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHead {
@@ -83,6 +93,11 @@ pub struct RunHead {
 }
 
 impl RunHead {
+    /// Takes away what only those may see who are trusted with payloads.
+    pub fn hide(&mut self) {
+        (self.params, self.output) = (Json::null(), None);
+    }
+
     /// Neither over nor about to be: nodes may still become ready.
     pub const fn is_open(&self) -> bool {
         self.closing.is_none() && !self.state.is_over()

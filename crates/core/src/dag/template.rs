@@ -5,14 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::expression::Uses;
-use super::{Expression, Scope};
+use super::{Expression, Scope, pieces};
 use crate::config::Place;
 use crate::config::yaml::{self, Node};
 use crate::formula::Fault;
-
-const HOLE: &str = "${";
-/// Stands for the text of [`HOLE`].
-const ESCAPED_HOLE: &str = "$${";
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -118,7 +114,7 @@ fn written(value: Value) -> String {
 
 fn part(node: &Node, name: &str, found: &mut Found) -> Part {
     match &node.value {
-        yaml::Value::Scalar { text, .. } if text.contains(HOLE) => text_part(text, name, node.at, found),
+        yaml::Value::Scalar { text, .. } if text.contains(pieces::HOLE) => text_part(text, name, node.at, found),
         yaml::Value::Scalar { .. } => Part::Constant(node.to_json()),
         yaml::Value::List(items) => list_part(items.iter().map(|item| part(item, name, found)).collect()),
         yaml::Value::Map(entries) => {
@@ -143,54 +139,20 @@ fn map_part(parts: Vec<(String, Part)>) -> Part {
 }
 
 fn text_part(text: &str, name: &str, at: Place, found: &mut Found) -> Part {
-    let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
-    while let Some(dollar) = rest.find('$') {
-        plain.push_str(&rest[..dollar]);
-        rest = &rest[dollar..];
-        if let Some(after) = rest.strip_prefix(ESCAPED_HOLE) {
-            plain.push_str(HOLE);
-            rest = after;
-        } else if let Some(inside) = rest.strip_prefix(HOLE) {
-            let Some(end) = end_of_hole(inside) else {
-                let message = format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text");
-                found.faults.push((at, Fault::new(message)));
-                return Part::Constant(Value::Null);
-            };
-            pieces.extend(Some(std::mem::take(&mut plain)).filter(|text| !text.is_empty()).map(Piece::Text));
-            pieces.extend(found.expression(&inside[..end], name, at).map(Piece::Hole));
-            rest = &inside[end + 1..];
-        } else {
-            plain.push('$');
-            rest = &rest[1..];
-        }
+    let Some(read) = pieces::pieces(text) else {
+        let message = format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text");
+        found.faults.push((at, Fault::new(message)));
+        return Part::Constant(Value::Null);
+    };
+    let pieces = read.into_iter().filter_map(|piece| match piece {
+        pieces::Piece::Text(constant) => Some(Piece::Text(constant)),
+        pieces::Piece::Hole(hole) => found.expression(hole, name, at).map(Piece::Hole),
+    });
+    let pieces: Vec<Piece> = pieces.collect();
+    match pieces.as_slice() {
+        [] => Part::Constant("".into()),
+        [Piece::Text(constant)] => Part::Constant(constant.as_str().into()),
+        [Piece::Hole(expression)] => Part::Hole(expression.clone()),
+        _ => Part::Text(pieces),
     }
-    plain.push_str(rest);
-    match (pieces.as_slice(), plain.as_str()) {
-        ([], _) => return Part::Constant(plain.into()),
-        ([Piece::Hole(expression)], "") => return Part::Hole(expression.clone()),
-        (_, "") => {}
-        _ => pieces.push(Piece::Text(plain)),
-    }
-    Part::Text(pieces)
-}
-
-/// Where the bracket is that closes a hole: not one inside of the expression's maps or texts.
-fn end_of_hole(text: &str) -> Option<usize> {
-    let (mut depth, mut quote, mut last) = (0_usize, None, ' ');
-    let mut characters = text.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match (quote, c) {
-            (Some((end, _)), _) if c == end => quote = None,
-            (Some((_, false)), '\\') => drop(characters.next()),
-            (Some(_), _) => {}
-            // After an r a backslash is a backslash.
-            (None, '\'' | '"') => quote = Some((c, matches!(last, 'r' | 'R'))),
-            (None, '{') => depth += 1,
-            (None, '}') if depth == 0 => return Some(at),
-            (None, '}') => depth -= 1,
-            (None, _) => {}
-        }
-        last = c;
-    }
-    None
 }

@@ -48,7 +48,7 @@ use crate::ids::{ActorId, AttemptToken, JobSeq, RunId, SessionId, WorkerId};
 use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
 use crate::pools::RoutingId;
-use crate::request::{JobRequest, RequestHash};
+use crate::request::{JobRequest, Json, RequestHash};
 use crate::retry::Jitter;
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
@@ -316,6 +316,13 @@ pub enum Illegal {
 }
 
 impl Job {
+    /// Takes away what only those may see who are trusted with payloads.
+    pub fn hide(&mut self) {
+        let request = Arc::make_mut(&mut self.request);
+        request.payload = Json::null();
+        request.env.clear();
+    }
+
     pub fn state(&self) -> JobState {
         self.life.state
     }

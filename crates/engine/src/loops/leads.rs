@@ -23,11 +23,12 @@ pub(crate) enum Lead {
     Retention,
     Runs,
     Scans,
+    Schedules,
     Seals,
 }
 
 impl Lead {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,
@@ -40,6 +41,7 @@ impl Lead {
         Self::Retention,
         Self::Runs,
         Self::Scans,
+        Self::Schedules,
         Self::Seals,
     ];
 
@@ -57,6 +59,7 @@ impl Lead {
             Self::Retention => "lockgate:retention",
             Self::Runs => "lockgate:workflow-engine:reconciler:default",
             Self::Scans => "lockgate:output:scans",
+            Self::Schedules => "lockgate:cron",
             Self::Seals => "lockgate:audit:sealer",
         }
     }

@@ -22,6 +22,7 @@ mod reoffer;
 mod retention;
 mod runs;
 mod scans;
+mod schedules;
 mod seals;
 mod starts;
 
@@ -62,6 +63,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     }
     if roles.orchestrator {
         running.spawn(runs::run(inner.clone(), stop.clone()));
+        running.spawn(schedules::run(inner.clone(), stop.clone()));
     }
     if roles.scheduler {
         running.spawn(due::run(inner.clone(), recovered, stop.clone()));

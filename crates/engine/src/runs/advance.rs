@@ -114,6 +114,9 @@ impl Inner {
                     _ => {}
                 }
             }
+            if head.state.is_over() {
+                self.schedules.run_ended(&head.id);
+            }
             if next.more {
                 self.orchestra.call([head.id.clone()]);
             }

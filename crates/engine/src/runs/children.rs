@@ -51,8 +51,7 @@ impl Inner {
                 return self.refuse(&parent.id, key, text).await.map(|()| None);
             }
         };
-        let caller =
-            Caller { tenant: parent.tenant.clone(), actor: parent.actor.clone(), actor_type: parent.actor_type.clone() };
+        let caller = Caller::of_kind(parent.tenant.clone(), parent.actor.clone(), parent.actor_type.clone());
         let (live, next) = begin(&known.dag, child.id, of, &caller, params, Some(child.parent), self.ports.clock.now());
         Ok(Some(Planned::step(live, RunState::Running, next, Vec::new())))
     }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub(crate) use advance::Planned;
-pub(crate) use memory::DagKey;
+pub(crate) use memory::{DagKey, Known};
 
 /// Times that are kept, the soonest ones. The tick finds the others, up to a second late.
 const WAKES_MAX: usize = 10_000;

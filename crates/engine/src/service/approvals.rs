@@ -40,6 +40,9 @@ impl Engine {
         let more = rows.len() == ROWS_MAX;
         let last_read = rows.last().map(|job| Cursor(job.seq.0));
         let mut own: Vec<Job> = rows.into_iter().filter(|job| job.request.tenant == caller.tenant).collect();
+        if !caller.sees_payloads {
+            own.iter_mut().for_each(Job::hide);
+        }
         if own.len() > limit {
             own.truncate(limit);
             let next = own.last().map(|job| Cursor(job.seq.0));

@@ -132,7 +132,7 @@ impl Inner {
         self.entry(caller, action, subject, &serde_json::json!({ "file": file }))
     }
 
-    pub(super) fn entry(
+    pub(crate) fn entry(
         &self,
         caller: &Caller,
         action: Action,

@@ -1,5 +1,6 @@
 //! What gateways call. Every method answers with plain data or an [`ApiError`](crate::ApiError).
 
+mod access;
 mod approvals;
 mod audit;
 mod cancel;
@@ -13,6 +14,7 @@ mod read;
 mod release;
 mod replay;
 mod runs;
+mod schedules;
 mod submit;
 mod watch;
 mod watch_run;
@@ -22,6 +24,7 @@ use std::future::Future;
 
 use crate::error::ApiError;
 
+pub use access::{MadeKey, NewCredential};
 pub use approvals::ApprovalAnswer;
 pub use audit::Verified;
 pub use config::{Activated, ConfigText};
@@ -31,6 +34,7 @@ pub use pools::PoolView;
 pub use read::JobView;
 pub use replay::{ReplayRequest, Replayed};
 pub use runs::{RunOrder, RunView, StartRun, StartedRun};
+pub use schedules::{AppliedAs, AppliedSchedule, BackfillSpan, ScheduleView};
 pub use submit::Submitted;
 pub use watch::{Watch, WatchItem};
 pub use watch_run::RunWatch;

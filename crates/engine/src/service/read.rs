@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::JobId;
+use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::job::{AttemptSummary, DeadLetter, Job, attempts};
 use lockgate_core::request::{Caller, Json};
 use lockgate_ports::{DeadLetterQuery, JobQuery, Listing, LogLine};
@@ -18,6 +18,8 @@ pub struct JobView {
     pub attempts: Vec<AttemptSummary>,
     pub result: Option<Json>,
     pub progress: Option<Progress>,
+    /// Payload, environment and result are not for this caller.
+    pub hidden: bool,
 }
 
 /// Most entries of one page.
@@ -28,22 +30,33 @@ const LOGS_MAX: usize = 1_000;
 impl Engine {
     pub async fn job(&self, caller: &Caller, id: &JobId) -> Result<JobView, ApiError> {
         let detail = self.inner.ports.store.detail(id).await?.filter(|d| d.job.request.tenant == caller.tenant);
-        let detail = detail.ok_or_else(|| ApiError::NotFound(id.clone()))?;
+        let mut detail = detail.ok_or_else(|| ApiError::NotFound(id.clone()))?;
+        let hidden = !caller.sees_payloads;
+        if hidden {
+            detail.job.hide();
+        }
         Ok(JobView {
             attempts: attempts(&detail.events),
             progress: self.inner.edge.progress(&detail.job),
-            result: detail.result.filter(|_| detail.job.result_is_out()),
+            result: detail.result.filter(|_| detail.job.result_is_out() && !hidden),
             job: detail.job,
+            hidden,
         })
     }
 
-    pub async fn jobs(&self, query: JobQuery) -> Result<Listing<Job>, ApiError> {
+    pub async fn jobs(&self, caller: &Caller, query: JobQuery) -> Result<Listing<Job>, ApiError> {
         check_limit(query.limit)?;
-        Ok(self.inner.ports.store.list(query).await?)
+        check_reach(caller, query.tenant.as_ref())?;
+        let mut listing = self.inner.ports.store.list(query).await?;
+        if !caller.sees_payloads {
+            listing.items.iter_mut().for_each(Job::hide);
+        }
+        Ok(listing)
     }
 
-    pub async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, ApiError> {
+    pub async fn dead_letters(&self, caller: &Caller, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, ApiError> {
         check_limit(query.limit)?;
+        check_reach(caller, query.tenant.as_ref())?;
         Ok(self.inner.ports.store.dead_letters(query).await?)
     }
 
@@ -58,6 +71,14 @@ pub(super) fn check_limit(limit: usize) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::invalid("limit", format_args!("must be between 1 and {PAGE_MAX}")))
+}
+
+/// None is every tenant.
+pub(super) fn check_reach(caller: &Caller, tenant: Option<&TenantId>) -> Result<(), ApiError> {
+    if caller.sees_everyone || tenant == Some(&caller.tenant) {
+        return Ok(());
+    }
+    Err(ApiError::Forbidden("the credential is for one tenant, and other ones were asked for".into()))
 }
 
 impl Inner {

@@ -9,6 +9,7 @@ use lockgate_core::request::Caller;
 use lockgate_ports::DeadLetterQuery;
 use tokio::time::Instant;
 
+use super::read::check_reach;
 use super::to_the_end;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -48,6 +49,7 @@ impl Engine {
     }
 
     pub async fn replay(&self, caller: &Caller, request: ReplayRequest) -> Result<Replayed, ApiError> {
+        check_reach(caller, request.filter.tenant.as_ref())?;
         let limit = request.limit.unwrap_or(REPLAY_MAX).min(REPLAY_MAX);
         let page = request.rate.map_or(PAGE, |rate| (rate as usize).clamp(1, PAGE));
         let mut done = Replayed::default();

@@ -11,7 +11,7 @@ use lockgate_core::request::Caller;
 use lockgate_ports::{Listing, Mint, RunKey, RunQuery, RunRefusal};
 use serde_json::Value;
 
-use super::read::check_limit;
+use super::read::{check_limit, check_reach};
 use super::to_the_end;
 use crate::error::ApiError;
 use crate::runs::{DagKey, Planned};
@@ -90,17 +90,22 @@ impl Engine {
     }
 
     pub async fn run_view(&self, caller: &Caller, id: &RunId) -> Result<RunView, ApiError> {
-        self.inner.run_since(caller, id, 0).await
+        self.inner.shown_run(caller, id, 0).await
     }
 
     /// A run without its nodes.
     pub async fn run_head(&self, caller: &Caller, id: &RunId) -> Result<RunHead, ApiError> {
-        Ok(self.inner.run_since(caller, id, i64::MAX).await?.run.head)
+        Ok(self.inner.shown_run(caller, id, i64::MAX).await?.run.head)
     }
 
-    pub async fn runs(&self, query: RunQuery) -> Result<Listing<RunHead>, ApiError> {
+    pub async fn runs(&self, caller: &Caller, query: RunQuery) -> Result<Listing<RunHead>, ApiError> {
         check_limit(query.limit)?;
-        Ok(self.inner.ports.store.list_runs(query).await?)
+        check_reach(caller, query.tenant.as_ref())?;
+        let mut listing = self.inner.ports.store.list_runs(query).await?;
+        if !caller.sees_payloads {
+            listing.items.iter_mut().for_each(RunHead::hide);
+        }
+        Ok(listing)
     }
 
     pub async fn order_run(&self, caller: &Caller, id: &RunId, order: RunOrder) -> Result<RunHead, ApiError> {
@@ -110,7 +115,11 @@ impl Engine {
         let order = in_indexes(order, &view.dag, caller)?;
         let audit = vec![self.inner.entry(caller, action, &id.as_str().into(), &detail)];
         let (inner, id) = (self.inner.clone(), id.clone());
-        to_the_end(async move { inner.order(&id, order, audit).await }).await?
+        let mut head = to_the_end(async move { inner.order(&id, order, audit).await }).await??;
+        if !caller.sees_payloads {
+            head.hide();
+        }
+        Ok(head)
     }
 }
 
@@ -122,6 +131,15 @@ impl Inner {
         let known = self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await?;
         let known = known.ok_or_else(|| ApiError::Internal(format!("the definition of run {id} is gone")))?;
         Ok(RunView { run, dag: known.dag })
+    }
+
+    /// The same as far as the caller may see it.
+    pub(super) async fn shown_run(&self, caller: &Caller, id: &RunId, version: i64) -> Result<RunView, ApiError> {
+        let mut view = self.run_since(caller, id, version).await?;
+        if !caller.sees_payloads {
+            view.run.hide();
+        }
+        Ok(view)
     }
 
     /// Begins a run, and reads back what became of a commit whose outcome is unknown.

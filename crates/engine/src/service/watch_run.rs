@@ -45,7 +45,7 @@ impl RunWatch {
     /// and went between two looks are not told.
     pub async fn next(&mut self) -> Result<Option<Run>, ApiError> {
         while !self.over {
-            let run = self.inner.run_since(&self.caller, &self.id, self.after).await?.run;
+            let run = self.inner.shown_run(&self.caller, &self.id, self.after).await?.run;
             self.over = run.head.state.is_over();
             if run.head.version > self.after {
                 self.after = run.head.version;

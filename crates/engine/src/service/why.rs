@@ -58,7 +58,12 @@ pub struct Considered {
 impl Engine {
     pub async fn why(&self, caller: &Caller, id: &JobId) -> Result<Why, ApiError> {
         let job = self.inner.find(caller, id).await?;
-        Ok(self.inner.explain(&job).await)
+        let mut why = self.inner.explain(&job).await;
+        if !caller.sees_everyone {
+            // Workers serve every tenant.
+            why.pools.iter_mut().for_each(|pool| pool.workers.clear());
+        }
+        Ok(why)
     }
 }
 

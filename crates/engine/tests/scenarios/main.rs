@@ -11,4 +11,5 @@ mod policies;
 mod pools;
 mod prefetch;
 mod runs;
+mod schedules;
 mod stage;

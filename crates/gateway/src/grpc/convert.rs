@@ -14,7 +14,8 @@ use lockgate_proto::{json_bytes, verdict_to_wire};
 pub(super) fn job_view(view: &JobView, defaults: &Defaults) -> v1::Job {
     let life = &view.job.life;
     v1::Job {
-        payload_json: json_bytes(&view.job.request.payload),
+        payload_json: if view.hidden { Default::default() } else { json_bytes(&view.job.request.payload) },
+        payload_hidden: view.hidden,
         result_json: view.result.as_ref().map(json_bytes).unwrap_or_default(),
         history: view.attempts.iter().map(v1::Attempt::from).collect(),
         progress: view.progress.as_ref().map(progress),

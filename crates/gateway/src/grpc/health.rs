@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use lockgate_proto::v1::access_server::AccessServer;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
 use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
@@ -10,6 +11,7 @@ use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
+use lockgate_proto::v1::schedules_server::SchedulesServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +20,8 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::{
-    AdminService, ApprovalsService, KernelService, OrchestratorService, PoolsService, SchedulerService, WorkerService,
+    AccessService, AdminService, ApprovalsService, KernelService, OrchestratorService, PoolsService, SchedulerService,
+    SchedulesService, WorkerService,
 };
 use crate::Doors;
 
@@ -26,8 +29,9 @@ use crate::Doors;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The server as a whole, and its services. They share one Store, so they share one condition.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "",
+    AccessServer::<AccessService>::NAME,
     AdminServer::<AdminService>::NAME,
     SafetyKernelServer::<KernelService>::NAME,
     OutputPolicyServer::<KernelService>::NAME,
@@ -36,13 +40,14 @@ const NAMES: [&str; 9] = [
     ApprovalsServer::<ApprovalsService>::NAME,
     PoolsServer::<PoolsService>::NAME,
     OrchestratorServer::<OrchestratorService>::NAME,
+    SchedulesServer::<SchedulesService>::NAME,
 ];
 
 /// A service that is not behind these doors is unknown, not unhealthy.
 fn names(doors: Doors) -> &'static [&'static str] {
     match doors {
         Doors::All => &NAMES,
-        Doors::Kernel => &NAMES[..4],
+        Doors::Kernel => &NAMES[..5],
         Doors::Health => &NAMES[..1],
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockgate_core::access::Permission;
 use lockgate_core::job::{Action, ActionKind};
 use lockgate_core::limits::BATCH_JOBS_MAX;
 use lockgate_core::policy::FailMode;
@@ -17,6 +18,7 @@ use tonic::Request;
 
 use super::lists::{invalid, present};
 use super::{KernelService, Reply, answer, caller};
+use crate::auth::Admitted;
 use crate::configs;
 
 /// Denies what cannot be judged because it is no job.
@@ -26,7 +28,11 @@ const NO_JOB_RULE: &str = "invalid-subject";
 impl SafetyKernel for KernelService {
     async fn check(&self, request: Request<v1::CheckRequest>) -> Reply<v1::Verdict> {
         let caller = caller(&request)?;
+        let admitted = request.extensions().get::<Admitted>();
+        let judges = admitted.is_none_or(|admitted| admitted.identity.grant.allows(Permission::Judge));
         let verdict = match request.into_inner().what {
+            // A worker asks about acts of the attempts it holds, and about nothing else.
+            Some(What::Subject(_)) if !judges => Err(ApiError::Forbidden("workers may ask about actions only".into())),
             Some(What::Subject(subject)) => self.check_job(&caller, subject).await,
             Some(What::Action(action)) => self.check_action(&caller, action).await,
             None => Err(ApiError::invalid("subject", "must be set, or action")),

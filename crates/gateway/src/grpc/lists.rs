@@ -15,14 +15,14 @@ pub(super) async fn jobs(
     request: v1::ListJobsRequest,
 ) -> Result<v1::ListJobsResponse, ApiError> {
     let query = JobQuery {
-        tenant: Some(caller.tenant),
+        tenant: Some(caller.tenant.clone()),
         topic: present(request.topic).map(Into::into),
         state: known_state(request.state).map_err(invalid)?,
         labels: request.labels.into_iter().collect(),
         cursor: queries::cursor(&request.cursor).map_err(invalid)?,
         limit: page(request.limit),
     };
-    let listing = engine.jobs(query).await?;
+    let listing = engine.jobs(&caller, query).await?;
     let defaults = engine.defaults();
     Ok(v1::ListJobsResponse {
         jobs: listing.items.iter().map(|job| lockgate_proto::job(job, &defaults)).collect(),
@@ -35,9 +35,9 @@ pub(super) async fn dead_letters(
     caller: Caller,
     request: v1::ListDeadLettersRequest,
 ) -> Result<v1::ListDeadLettersResponse, ApiError> {
-    let filter = filter(caller, request.filter.unwrap_or_default())?;
+    let filter = filter(caller.clone(), request.filter.unwrap_or_default())?;
     let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
-    let listing = engine.dead_letters(DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
+    let listing = engine.dead_letters(&caller, DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
     Ok(v1::ListDeadLettersResponse {
         dead_letters: listing.items.iter().map(v1::DeadLetter::from).collect(),
         next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),

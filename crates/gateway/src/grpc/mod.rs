@@ -1,5 +1,6 @@
 //! gRPC: the services of `lockgate.v1`, health and reflection.
 
+mod access;
 mod admin;
 mod approvals;
 mod convert;
@@ -10,6 +11,7 @@ mod lists;
 mod orchestrator;
 mod pools;
 mod scheduler;
+mod schedules;
 mod worker;
 
 use axum::Router;
@@ -17,6 +19,7 @@ use axum::body::Body;
 use lockgate_core::request::Caller;
 use lockgate_engine::ApiError;
 use lockgate_proto::v1;
+use lockgate_proto::v1::access_server::AccessServer;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
 use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
@@ -24,11 +27,13 @@ use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
+use lockgate_proto::v1::schedules_server::SchedulesServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
 
+use crate::auth::Refusal;
 use crate::hosts::Stranger;
 use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
 
@@ -48,6 +53,12 @@ struct PoolsService(Shared);
 
 /// Workflows.
 struct OrchestratorService(Shared);
+
+/// What starts by itself.
+struct SchedulesService(Shared);
+
+/// Credentials.
+struct AccessService(Shared);
 
 /// Policies and their records.
 struct AdminService(Shared);
@@ -71,10 +82,12 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
             .add_service(OrchestratorServer::new(OrchestratorService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(SchedulesServer::new(SchedulesService(shared.clone())).max_decoding_message_size(limit))
             .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit));
     }
     if shared.settings.doors != Doors::Health {
         routes
+            .add_service(AccessServer::new(AccessService(shared.clone())).max_decoding_message_size(limit))
             .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
             .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
             .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
@@ -82,6 +95,11 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
     routes.add_service(health_service).add_service(reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
+}
+
+/// Why somebody is not let in.
+pub(crate) fn refused(refusal: &Refusal) -> http::Response<Body> {
+    errors::refused(refusal).into_http()
 }
 
 pub(crate) fn turned_away(stranger: Stranger) -> http::Response<Body> {
@@ -94,5 +112,5 @@ fn answer<T>(result: Result<T, ApiError>) -> Reply<T> {
 }
 
 fn caller<T>(request: &tonic::Request<T>) -> Result<Caller, tonic::Status> {
-    tenant::caller(request.metadata().as_ref()).map_err(|error| errors::status(&error))
+    tenant::caller(request.metadata().as_ref(), request.extensions()).map_err(|error| errors::status(&error))
 }

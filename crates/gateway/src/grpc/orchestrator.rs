@@ -120,13 +120,13 @@ impl OrchestratorService {
 
     async fn list(&self, caller: Caller, wire: v1::ListDagRunsRequest) -> Result<v1::ListDagRunsResponse, ApiError> {
         let query = RunQuery {
-            tenant: Some(caller.tenant),
+            tenant: Some(caller.tenant.clone()),
             dag: present(wire.dag).map(Into::into),
             state: known_run_state(wire.state).map_err(invalid)?,
             cursor: queries::cursor(&wire.cursor).map_err(invalid)?,
             limit: page(wire.limit),
         };
-        let listing = self.0.engine.runs(query).await?;
+        let listing = self.0.engine.runs(&caller, query).await?;
         Ok(v1::ListDagRunsResponse {
             runs: listing.items.iter().map(run_head).collect(),
             next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),

@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{WorkerService, exchange};
+use crate::auth::Admitted;
 use crate::errors;
 
 /// Messages of the engine taken at once; they become one message on the wire.
@@ -27,11 +28,16 @@ impl Worker for WorkerService {
     type AttachStream = Pin<Box<dyn Stream<Item = Result<v1::ServerMessage, Status>> + Send>>;
 
     async fn attach(&self, request: Request<Streaming<v1::WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
+        let grant = request.extensions().get::<Admitted>().map(|admitted| admitted.identity.grant.clone());
         let mut inbound = request.into_inner();
         let hello = inbound.message().await?.and_then(|message| message.hello);
         let hello = hello.ok_or_else(|| refuse("hello", "must be the first message of a stream"))?;
         let in_process = self.0.settings.in_process_session.as_ref();
         let hello = exchange::hello(hello, in_process).map_err(|error| errors::status(&error))?;
+        if grant.is_some_and(|grant| !grant.holds_pool(&hello.profile.pool)) {
+            let text = format!("the credential is not for workers of pool {:?}", hello.profile.pool.as_str());
+            return Err(errors::status(&ApiError::Forbidden(text)));
+        }
         let attached = self.0.engine.attach(hello).await.map_err(|error| errors::status(&error))?;
         let (attachment, welcome, waiting) = attached;
 

@@ -7,18 +7,18 @@ use lockgate_core::job::Answer as Given;
 use lockgate_core::request::Caller;
 
 use super::body::{Maybe, Sent};
-use super::query::{ApprovalParams, Params};
+use super::query::{PageParams, Params};
 use super::request::{AnswerBody, NoteBody};
 use super::views::{Answered, Approvals, Changed};
 use super::{Answer, By, JobPath};
 use crate::Shared;
 
 /// List open questions of the caller's tenant, oldest first.
-#[utoipa::path(get, path = "/v1/approvals", params(ApprovalParams), responses((status = 200, body = Approvals)))]
+#[utoipa::path(get, path = "/v1/approvals", params(PageParams), responses((status = 200, body = Approvals)))]
 pub(super) async fn list(
     State(shared): State<Shared>,
     By(caller): By,
-    Params(params): Params<ApprovalParams>,
+    Params(params): Params<PageParams>,
 ) -> Answer<Json<Approvals>> {
     let (cursor, limit) = params.page()?;
     let (jobs, next) = shared.engine.approvals(&caller, cursor, limit).await?;

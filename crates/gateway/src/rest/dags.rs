@@ -125,7 +125,7 @@ pub(super) async fn runs(
     By(caller): By,
     Params(params): Params<RunParams>,
 ) -> Answer<Json<Runs>> {
-    let listing = shared.engine.runs(params.query(caller)?).await?;
+    let listing = shared.engine.runs(&caller, params.query(&caller)?).await?;
     Ok(Json(Runs::new(&listing.items, listing.next)))
 }
 

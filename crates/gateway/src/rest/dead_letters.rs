@@ -20,7 +20,7 @@ pub(super) async fn list(
     By(caller): By,
     Params(params): Params<DeadLetterParams>,
 ) -> Answer<Json<DeadLetters>> {
-    let listing = shared.engine.dead_letters(params.query(&caller)?).await?;
+    let listing = shared.engine.dead_letters(&caller, params.query(&caller)?).await?;
     Ok(Json(DeadLetters::from(&listing)))
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn list(
     By(caller): By,
     Params(params): Params<JobParams>,
 ) -> Answer<Json<Jobs>> {
-    let listing = shared.engine.jobs(params.query(&caller)?).await?;
+    let listing = shared.engine.jobs(&caller, params.query(&caller)?).await?;
     Ok(Json(Jobs::new(&listing, &shared.engine.defaults())))
 }
 

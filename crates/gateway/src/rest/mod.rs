@@ -1,5 +1,6 @@
 //! REST: JSON in, JSON or problem documents out, described by `/openapi.json`.
 
+mod access;
 mod approvals;
 mod audit;
 mod body;
@@ -15,6 +16,7 @@ mod pools;
 mod problem;
 mod query;
 mod request;
+mod schedules;
 mod views;
 
 use std::sync::Arc;
@@ -23,8 +25,9 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::StatusCode;
+use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
 use prometheus_client::registry::Registry;
@@ -32,6 +35,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::auth::Refusal;
 use crate::hosts::Stranger;
 use crate::{Doors, Shared, tenant};
 use problem::Problem;
@@ -39,9 +43,10 @@ use problem::Problem;
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Lockgate",
-    description = "Submit jobs, follow them, stop them, replay them; decide what may run and what may come out. Tenant, \
-                   actor and kind of actor come in the headers `x-lockgate-tenant`, `x-lockgate-actor` and \
-                   `x-lockgate-actor-type`. Errors are problem documents (RFC 9457) with a stable `code`."
+    description = "Submit jobs, follow them, stop them, replay them; decide what may run and what may come out. A \
+                   credential comes as `authorization: Bearer …`, and the tenant in `x-lockgate-tenant` if the credential is \
+                   good for several. A server that asks for no credential takes the names it is given: actor and kind of \
+                   actor in `x-lockgate-actor` and `x-lockgate-actor-type`. Errors are problem documents (RFC 9457) with a stable `code`."
 ))]
 struct Description;
 
@@ -51,7 +56,7 @@ type Answer<T> = Result<T, Problem>;
 pub(crate) fn router(shared: Shared) -> Router {
     let described = OpenApiRouter::with_openapi(Description::openapi());
     let described = match shared.settings.doors {
-        Doors::All => governance_routes(dag_routes(jobs_routes(described))),
+        Doors::All => governance_routes(schedule_routes(dag_routes(jobs_routes(described)))),
         Doors::Kernel => governance_routes(described),
         Doors::Health => described,
     };
@@ -71,6 +76,12 @@ fn governance_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::verify))
+        .routes(routes!(access::whoami))
+        .routes(routes!(access::create))
+        .routes(routes!(access::rotate))
+        .routes(routes!(access::bind))
+        .routes(routes!(access::list))
+        .routes(routes!(access::revoke))
 }
 
 fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
@@ -85,6 +96,19 @@ fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(dags::resume))
         .routes(routes!(dags::rerun))
         .routes(routes!(dags::resolve))
+}
+
+fn schedule_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+    router
+        .routes(routes!(schedules::put, schedules::list))
+        .routes(routes!(schedules::get))
+        .routes(routes!(schedules::slots))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
+        .routes(routes!(schedules::trigger))
+        .routes(routes!(schedules::remove))
+        .routes(routes!(schedules::backfill))
+        .routes(routes!(schedules::cancel_backfill))
 }
 
 /// What a process that only judges does not have.
@@ -133,6 +157,23 @@ fn finish(router: Router) -> Router {
         .with_state(())
 }
 
+/// Why somebody is not let in.
+pub(crate) fn refused(refusal: &Refusal) -> Response {
+    let status = match refusal {
+        Refusal::Missing | Refusal::Bad | Refusal::Token(_) => StatusCode::UNAUTHORIZED,
+        Refusal::Slow(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
+        Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::NoSuchMethod => StatusCode::METHOD_NOT_ALLOWED,
+        Refusal::NoSuchPath => StatusCode::NOT_FOUND,
+    };
+    let mut response = Problem::new(status, refusal.code(), refusal.text()).after(refusal.retry_after()).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
 pub(crate) fn turned_away(stranger: Stranger) -> Response {
     let (status, code) = match stranger {
         Stranger::Host => (StatusCode::MISDIRECTED_REQUEST, "wrong_host"),
@@ -154,14 +195,14 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     }
 }
 
-/// Who calls, as far as the headers say.
+/// Who calls.
 struct By(Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for By {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
-        Ok(Self(tenant::caller(&parts.headers)?))
+        Ok(Self(tenant::caller(&parts.headers, &parts.extensions)?))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Errors as problem documents (RFC 9457), with a code that programs can rely on.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -49,6 +51,13 @@ impl Problem {
             retry_after_s: None,
         }
     }
+
+    /// When trying again makes sense, if it does.
+    pub(super) fn after(self, wait: Option<Duration>) -> Self {
+        // Rounded up: who comes back a moment too early is refused again.
+        let seconds = wait.map(|wait| u16::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u16::MAX));
+        Self { retry_after_s: seconds, ..self }
+    }
 }
 
 impl From<ApiError> for Problem {
@@ -59,7 +68,7 @@ impl From<ApiError> for Problem {
         }
         let mut problem = Self::new(face.http, error.code(), &error);
         problem.title = face.title;
-        problem.retry_after_s = face.retry_after.and_then(|span| u16::try_from(span.as_secs()).ok());
+        problem = problem.after(face.retry_after);
         if let ApiError::Invalid(fields) = error {
             problem.errors = fields.into_iter().map(FieldProblem::from).collect();
         }

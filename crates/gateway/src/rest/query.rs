@@ -111,7 +111,7 @@ pub(super) struct WorkerParams {
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ApprovalParams {
+pub(super) struct PageParams {
     /// Most questions of the page, 1 to 1000; 50 when absent.
     #[param(value_type = Option<u32>)]
     limit: Option<String>,
@@ -142,7 +142,7 @@ pub(super) struct ConfigParams {
     expected_version: Option<String>,
 }
 
-impl Repeated for ApprovalParams {
+impl Repeated for PageParams {
     const NAMES: &'static [&'static str] = &[];
 }
 
@@ -178,8 +178,31 @@ impl Repeated for QueueParams {
     const NAMES: &'static [&'static str] = &[];
 }
 
+impl Repeated for NameParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
 impl Repeated for WorkerParams {
     const NAMES: &'static [&'static str] = &["label"];
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct NameParams {
+    /// `next_after` of the page before.
+    after: Option<String>,
+    /// Most entries of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+}
+
+impl NameParams {
+    pub(super) fn page(self) -> Result<(Option<String>, usize), Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let limit = limit(self.limit.as_deref(), &mut errors);
+        if errors.is_empty() { Ok((self.after, limit)) } else { Err(errors) }
+    }
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + Repeated> FromRequestParts<S> for Params<T> {
@@ -232,10 +255,10 @@ impl DeadLetterParams {
 }
 
 impl RunParams {
-    pub(super) fn query(self, caller: Caller) -> Result<RunQuery, Vec<FieldError>> {
+    pub(super) fn query(self, caller: &Caller) -> Result<RunQuery, Vec<FieldError>> {
         let mut errors = Vec::new();
         let query = RunQuery {
-            tenant: Some(caller.tenant),
+            tenant: Some(caller.tenant.clone()),
             dag: self.dag.map(Into::into),
             state: read(self.state.as_deref(), &mut errors, |text| parsed("state", text)),
             cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
@@ -253,7 +276,7 @@ impl DagParams {
     }
 }
 
-impl ApprovalParams {
+impl PageParams {
     pub(super) fn page(&self) -> Result<(Option<Cursor>, usize), Vec<FieldError>> {
         let mut errors = Vec::new();
         let cursor = read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten();

@@ -1,11 +1,9 @@
 //! Everything around the calls: unknown paths, health, reflection, description, metrics, shutdown.
 
 use bytes::Bytes;
-use lockgate_gateway::{GatewaySettings, REQUEST_BYTES_MAX, serve_metrics};
+use lockgate_gateway::{GatewaySettings, REQUEST_BYTES_MAX};
 use lockgate_proto::v1::WatchJobRequest;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -105,6 +103,7 @@ async fn reflection_knows_every_service() {
     let expected = [
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
+        "lockgate.v1.Access",
         "lockgate.v1.Admin",
         "lockgate.v1.Approvals",
         "lockgate.v1.Orchestrator",
@@ -112,6 +111,7 @@ async fn reflection_knows_every_service() {
         "lockgate.v1.Pools",
         "lockgate.v1.SafetyKernel",
         "lockgate.v1.Scheduler",
+        "lockgate.v1.Schedules",
         "lockgate.v1.Worker",
     ];
     assert_eq!(names, expected);
@@ -125,7 +125,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 51] = [
+const ROUTES: [&str; 67] = [
     "get /healthz",
     "get /readyz",
     "get /v1/approvals",
@@ -135,6 +135,7 @@ const ROUTES: [&str; 51] = [
     "get /v1/config/{kind}",
     "get /v1/config/{kind}/snapshots",
     "get /v1/config/{kind}/snapshots/{id}",
+    "get /v1/credentials",
     "get /v1/dags",
     "get /v1/dags/{name}",
     "get /v1/dead-letters",
@@ -152,8 +153,14 @@ const ROUTES: [&str; 51] = [
     "get /v1/runs",
     "get /v1/runs/{id}",
     "get /v1/runs/{id}/events",
+    "get /v1/schedules",
+    "get /v1/schedules/{name}",
+    "get /v1/schedules/{name}/slots",
+    "get /v1/whoami",
     "get /v1/workers",
+    "post /v1/certificates",
     "post /v1/config/{kind}/rollback",
+    "post /v1/credentials/{id}/revoke",
     "post /v1/dags",
     "post /v1/dead-letters/{id}/replay",
     "post /v1/dead-letters:replay",
@@ -163,6 +170,8 @@ const ROUTES: [&str; 51] = [
     "post /v1/jobs/{id}/reject",
     "post /v1/jobs/{id}/release",
     "post /v1/jobs:batch",
+    "post /v1/keys",
+    "post /v1/keys/{id}/rotate",
     "post /v1/policy/explain",
     "post /v1/policy/rollback",
     "post /v1/pools/{pool}/drain",
@@ -174,6 +183,13 @@ const ROUTES: [&str; 51] = [
     "post /v1/runs/{id}/rerun",
     "post /v1/runs/{id}/resolve",
     "post /v1/runs/{id}/resume",
+    "post /v1/schedules",
+    "post /v1/schedules/{name}/backfills",
+    "post /v1/schedules/{name}/backfills/{id}/cancel",
+    "post /v1/schedules/{name}/pause",
+    "post /v1/schedules/{name}/remove",
+    "post /v1/schedules/{name}/resume",
+    "post /v1/schedules/{name}/trigger",
     "post /v1/workers/{id}/drain",
     "put /v1/config/{kind}",
     "put /v1/policy",
@@ -216,10 +232,7 @@ async fn every_reference_of_the_description_leads_somewhere() {
 async fn metrics_are_served_on_their_own_port() {
     let server = Server::start().await;
     server.submit(echo()).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("bound");
-    let stop = CancellationToken::new();
-    let served = tokio::spawn(serve_metrics(listener, server.registry.clone(), stop.clone().cancelled_owned()));
+    let address = server.metrics(GatewaySettings::default()).await;
     let at = |path: &str| http::Request::builder().uri(format!("http://{address}{path}"));
     let reply = server.send(at("/metrics"), "").await;
     assert!(reply.header("content-type").starts_with("application/openmetrics-text"), "{reply:?}");
@@ -227,8 +240,6 @@ async fn metrics_are_served_on_their_own_port() {
     assert!(reply.text.ends_with("# EOF\n"));
     assert_eq!(server.send(at("/healthz"), "").await.status, 200);
     server.send(at("/v1/jobs"), "").await.is_problem(404, "no_such_route");
-    stop.cancel();
-    served.await.expect("no panic");
 }
 
 #[tokio::test]

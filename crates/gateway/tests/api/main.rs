@@ -1,5 +1,7 @@
 //! The gateway through real sockets, over a real engine on the memory ports.
 
+mod access;
+mod access_matrix;
 mod approvals;
 mod audit;
 mod bad_input;
@@ -14,5 +16,7 @@ mod outputs;
 mod policy;
 mod pools;
 mod reasons;
+mod schedules;
 mod support;
+mod tls;
 mod workers;

@@ -9,6 +9,7 @@ mod limits;
 mod online;
 mod procfs;
 mod report;
+mod schedules;
 mod server;
 mod shared;
 mod throughput;
@@ -105,6 +106,7 @@ impl Bench {
             shared::measure(&bed, scale, &mut report).await?;
             latency::measure(&bed, scale, &mut report).await?;
             dags::measure(&bed, scale.quick, &mut report).await?;
+            schedules::measure(&bed, scale.quick, &mut report).await?;
         }
         report.finish()?;
         Ok(Exit::Success)
@@ -129,5 +131,6 @@ async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
     latency::measure(&bed, scale, report).await?;
     online::measure(report).await?;
     dags::measure(&bed, scale.quick, report).await?;
+    schedules::measure(&bed, scale.quick, report).await?;
     backlog::measure(scale, report).await
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod auth;
 pub(crate) mod bench;
 pub(crate) mod breaker;
 pub(crate) mod cancel;
@@ -19,6 +20,7 @@ pub(crate) mod policy;
 pub(crate) mod pools;
 pub(crate) mod queues;
 pub(crate) mod release;
+pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod timeouts;

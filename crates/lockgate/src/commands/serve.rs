@@ -4,6 +4,8 @@ mod banner;
 mod files;
 mod governance;
 mod ground;
+mod identity;
+mod keyfile;
 mod numbers;
 mod roles;
 mod routing;
@@ -81,6 +83,9 @@ pub(crate) struct Serve {
     insecure_no_auth: bool,
 
     #[command(flatten)]
+    identity: identity::IdentityArgs,
+
+    #[command(flatten)]
     servers: ServerArgs,
 
     #[command(flatten)]
@@ -137,19 +142,14 @@ impl Serve {
             let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
             return Err(CliError::Usage(text.to_owned()));
         }
+        self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
     }
 
-    /// Nobody is authenticated yet, so only this machine may connect unless somebody insists.
     fn check_addresses(&self) -> Result<(), CliError> {
-        let open = [("--listen", self.listen), ("--metrics", self.metrics)].into_iter().find(|(_, a)| !a.ip().is_loopback());
-        match open {
-            Some((flag, address)) if !self.insecure_no_auth => Err(CliError::Usage(format!(
-                "{flag} {address} can be reached from other machines, and there is no authentication yet; \
-                 use a loopback address such as 127.0.0.1:{}, or add --insecure-no-auth",
-                address.port()
-            ))),
-            _ => Ok(()),
-        }
+        let addresses = [("--listen", self.listen), ("--metrics", self.metrics)];
+        addresses
+            .into_iter()
+            .try_for_each(|(flag, address)| self.identity.check_address(flag, address, self.insecure_no_auth))
     }
 }

@@ -9,6 +9,7 @@ use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker as Library, WorkerError};
 
 use crate::args;
+use crate::cli::Connection;
 use crate::effects;
 use crate::error::{CliError, Exit};
 use crate::logging::LogArgs;
@@ -76,15 +77,23 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn run(self, server: &str, out: Output) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.log.start(out)?;
-        self.into_library(server)?.run().await.map_err(|error| refusal(&error))?;
+        self.into_library(connection)?.run().await.map_err(|error| refusal(&error))?;
         Ok(Exit::Success)
     }
 
-    fn into_library(self, server: &str) -> Result<Library, CliError> {
-        let mut worker =
-            Library::connect(server).slots(self.slots).pool(self.pool).prefetch(self.prefetch).drain_timeout(self.drain);
+    fn into_library(self, connection: &Connection) -> Result<Library, CliError> {
+        let access = connection.access()?;
+        let mut worker = Library::connect(connection.server.as_str())
+            .tls(access.tls)
+            .slots(self.slots)
+            .pool(self.pool)
+            .prefetch(self.prefetch)
+            .drain_timeout(self.drain);
+        if let Some(credential) = access.credential {
+            worker = worker.credential(credential);
+        }
         for address in self.more_servers {
             worker = worker.or_connect(address);
         }

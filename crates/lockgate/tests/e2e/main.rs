@@ -1,5 +1,6 @@
 //! The binary as its users run it: real processes, real sockets, a real data folder.
 
+mod access;
 mod cluster;
 mod crash;
 mod dags;
@@ -9,5 +10,6 @@ mod governance;
 mod harness;
 mod pools;
 mod restart;
+mod schedules;
 mod tour;
 mod workers;

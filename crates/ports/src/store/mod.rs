@@ -1,29 +1,35 @@
-//! The truth: jobs, sessions, leases, configuration, audit.
+//! The truth: jobs, runs, schedules, sessions, leases, configuration, credentials, audit.
 //!
 //! The Store takes decisions, not columns. One [`Jobs::commit`] call writes next state, events, dead letter and outbox
 //! of every item atomically; an item whose evidence no longer holds fails alone.
 
 mod audit;
+mod credentials;
 mod error;
 mod jobs;
 mod keep;
 mod leases;
+mod places;
 mod runs;
+mod schedules;
 mod sessions;
 mod snapshots;
 mod upkeep;
 
 pub use audit::Trail;
+pub use credentials::Credentials;
 pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Listing, LogLine, OutboxEntry};
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::Leases;
+pub use places::{next_place, places};
 pub use runs::{DagRow, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
+pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
 pub use sessions::{SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use upkeep::{OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
-pub trait Store: Jobs + Runs + Sessions + Leases + Snapshots + Trail + Upkeep {}
+pub trait Store: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Upkeep {}
 
-impl<T: Jobs + Runs + Sessions + Leases + Snapshots + Trail + Upkeep + ?Sized> Store for T {}
+impl<T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Upkeep + ?Sized> Store for T {}

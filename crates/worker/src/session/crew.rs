@@ -14,13 +14,13 @@ use lockgate_proto::v1::{
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tonic::transport::Channel;
 
 use super::attempt::Attempt;
 use super::journal::Journal;
 use super::ledger::{Forgotten, Ledger};
 use super::outbox::Outbox;
 use super::uplink::Phase;
+use crate::access::BearerChannel;
 use crate::registry::Registry;
 use crate::wall;
 
@@ -61,7 +61,7 @@ struct State {
     /// The latest reading, for the next beat.
     load: Load,
     /// The connection of the latest stream, for calls beside it.
-    channel: Option<Channel>,
+    channel: Option<BearerChannel>,
     stream: u64,
     phase: Phase,
 }

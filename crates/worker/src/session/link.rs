@@ -17,6 +17,7 @@ use super::crew::Crew;
 use super::execute::launch;
 use super::lease::{StopAt, stop_after};
 use super::uplink::Uplink;
+use crate::access::{Bearer, BearerChannel};
 use crate::error::{WorkerError, chain};
 
 /// A server that does not answer a connect, a hello or a beat for this long is left for another address.
@@ -30,6 +31,7 @@ const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
 pub(crate) struct Link {
     pub crew: Arc<Crew>,
     pub addresses: Vec<Endpoint>,
+    pub bearer: Bearer,
     pub stop_at: watch::Sender<StopAt>,
 }
 
@@ -38,22 +40,24 @@ enum Over {
     /// Never attached, or not any more.
     Lost(String),
     Refused(Status),
+    /// The credential is no longer, or not, good enough. Waiting does not make it so.
+    Barred(Status),
 }
 
 impl From<Status> for Over {
     fn from(status: Status) -> Self {
         match status.code() {
-            Code::InvalidArgument | Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
-                Self::Refused(status)
-            }
+            Code::Unauthenticated | Code::PermissionDenied => Self::Barred(status),
+            Code::InvalidArgument | Code::Unimplemented => Self::Refused(status),
             _ => Self::Lost(format!("{:?}: {}", status.code(), status.message())),
         }
     }
 }
 
 impl Link {
-    /// Ends when the crew closes. A refusal ends it too, but only before the first welcome: later on it is more likely a
-    /// server in the middle of a change, and running work must not die of that.
+    /// Ends when the crew closes, or when the credential is not accepted: its results would not be either. Any other refusal
+    /// ends it only before the first welcome: later on it is more likely a server in the middle of a change, and running
+    /// work must not die of that.
     pub(crate) async fn keep(self) -> Result<(), WorkerError> {
         let mut backoff = Backoff::new();
         let mut known = false;
@@ -65,6 +69,7 @@ impl Link {
                 return Ok(());
             }
             match over {
+                Over::Barred(status) => return Err(WorkerError::Refused(Box::new(status))),
                 Over::Refused(status) if !known => return Err(WorkerError::Refused(Box::new(status))),
                 Over::Refused(status) => {
                     tracing::warn!(address = %endpoint.uri(), %status, "the server refuses this worker");
@@ -94,6 +99,7 @@ impl Link {
         let late = |_| Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"));
         let connected = timeout(ANSWER_WITHIN, endpoint.connect()).await.map_err(late)?;
         let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
+        let channel = BearerChannel::new(channel, self.bearer.clone());
         self.crew.connected(channel.clone());
         let greeted_at = Instant::now();
         let uplink = Uplink::new(self.crew.clone(), self.crew.open_stream());
@@ -206,7 +212,7 @@ mod tests {
     async fn an_answer_that_waits_to_be_read_is_not_overdue() {
         let crew = Arc::new(Crew::new(Hello::default(), Registry::default(), None, Vec::new()));
         let (stop_at, _stops) = watch::channel(None);
-        let link = Link { crew, addresses: Vec::new(), stop_at };
+        let link = Link { crew, addresses: Vec::new(), bearer: Bearer::default(), stop_at };
         let beat_every = Duration::from_secs(60);
         // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
         let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;

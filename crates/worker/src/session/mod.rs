@@ -28,9 +28,11 @@ use tonic::transport::Endpoint;
 pub(crate) use self::attempt::Attempt;
 pub(crate) use self::crew::Crew;
 use self::journal::{Journal, JournalWriter};
+use self::lease::StopAt;
 use self::link::Link;
 use self::load::Gauge;
 pub(crate) use self::load::GpuLoad;
+use crate::access::Bearer;
 use crate::error::WorkerError;
 use crate::registry::Registry;
 
@@ -39,6 +41,7 @@ pub(crate) struct Setup {
     pub profile: Hello,
     pub registry: Registry,
     pub addresses: Vec<Endpoint>,
+    pub bearer: Bearer,
     pub journal: Option<PathBuf>,
     pub drain_timeout: Duration,
     pub gpu_load: Option<GpuLoad>,
@@ -46,7 +49,7 @@ pub(crate) struct Setup {
 
 /// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let Setup { profile, registry, addresses, journal, drain_timeout, gpu_load } = setup;
+    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load } = setup;
     let (journal, writer, restored) = match journal {
         Some(path) => {
             let (journal, writer, restored) =
@@ -56,7 +59,9 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
         None => (None, None, Vec::new()),
     };
     let crew = Arc::new(Crew::new(profile, registry, journal, restored));
-    let ended = attend(&crew, addresses, Gauge::new(gpu_load), drain_timeout, shutdown).await;
+    let (stop_at, stops) = watch::channel(None);
+    let link = Link { crew: crew.clone(), addresses, bearer, stop_at };
+    let ended = attend(link, stops, Gauge::new(gpu_load), drain_timeout, shutdown).await;
     if let Some(writer) = writer {
         close(writer).await;
     }
@@ -64,19 +69,19 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
 }
 
 async fn attend(
-    crew: &Arc<Crew>,
-    addresses: Vec<Endpoint>,
+    link: Link,
+    stops: watch::Receiver<StopAt>,
     gauge: Gauge,
     drain_timeout: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), WorkerError> {
+    let crew = &link.crew.clone();
     let _last = LastOut(crew.clone());
-    let (stop_at, stops) = watch::channel(None);
     let mut watchers = JoinSet::new();
     watchers.spawn(lease::watch(crew.clone(), stops));
     watchers.spawn(load::watch(crew.clone(), gauge));
     let mut links = JoinSet::new();
-    links.spawn(Link { crew: crew.clone(), addresses, stop_at }.keep());
+    links.spawn(link.keep());
     tokio::pin!(shutdown);
     tokio::select! {
         biased;

@@ -16,7 +16,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_stream::{Stream, StreamExt};
+use tonic::metadata::MetadataMap;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Server, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
 /// Nothing a test waits for takes this long unless it is broken.
@@ -44,11 +46,14 @@ impl Default for Manners {
 pub(crate) struct Edge {
     pub(crate) address: SocketAddr,
     manners: Manners,
-    streams: UnboundedReceiver<(Streaming<WorkerMessage>, Outgoing)>,
+    streams: UnboundedReceiver<Arrival>,
     server: JoinHandle<()>,
 }
 
 type Outgoing = UnboundedSender<Result<ServerMessage, Status>>;
+
+/// A new stream, and the headers it came with.
+type Arrival = (MetadataMap, Streaming<WorkerMessage>, Outgoing);
 
 impl Edge {
     pub(crate) async fn start(manners: Manners) -> Self {
@@ -56,10 +61,20 @@ impl Edge {
     }
 
     pub(crate) async fn start_at(address: SocketAddr, manners: Manners) -> Self {
+        Self::serve(Server::builder(), address, manners).await
+    }
+
+    /// Over TLS.
+    pub(crate) async fn start_with(tls: ServerTlsConfig) -> Self {
+        let server = Server::builder().tls_config(tls).unwrap();
+        Self::serve(server, "127.0.0.1:0".parse().unwrap(), Manners::default()).await
+    }
+
+    async fn serve(mut server: Server, address: SocketAddr, manners: Manners) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (door, streams) = unbounded_channel();
-        let serve = tonic::transport::Server::builder()
+        let serve = server
             .add_service(WorkerServer::new(Door(door)))
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
         let server = tokio::spawn(async move { serve.await.unwrap() });
@@ -87,9 +102,9 @@ impl Edge {
     }
 
     async fn greet(&mut self) -> (Hello, Attached) {
-        let (incoming, outgoing) = within("a worker", self.streams.recv()).await.unwrap();
+        let (headers, incoming, outgoing) = within("a worker", self.streams.recv()).await.unwrap();
         let manners = self.manners;
-        let mut attached = Attached { hello: Hello::default(), incoming, outgoing, manners, last: 0 };
+        let mut attached = Attached { hello: Hello::default(), headers, incoming, outgoing, manners, last: 0 };
         let hello = attached.next().await.expect("a stream begins with a hello").hello;
         (hello.expect("the first message is a hello"), attached)
     }
@@ -101,7 +116,7 @@ impl Edge {
     }
 }
 
-struct Door(UnboundedSender<(Streaming<WorkerMessage>, Outgoing)>);
+struct Door(UnboundedSender<Arrival>);
 
 #[tonic::async_trait]
 impl Worker for Door {
@@ -109,7 +124,8 @@ impl Worker for Door {
 
     async fn attach(&self, request: Request<Streaming<WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
         let (outgoing, answers) = unbounded_channel();
-        self.0.send((request.into_inner(), outgoing)).map_err(|_| Status::unavailable("the test is over"))?;
+        let (headers, _, incoming) = request.into_parts();
+        self.0.send((headers, incoming, outgoing)).map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(Box::pin(UnboundedReceiverStream::new(answers))))
     }
 }
@@ -117,6 +133,7 @@ impl Worker for Door {
 /// One stream of one worker. Dropping it ends the stream.
 pub(crate) struct Attached {
     pub(crate) hello: Hello,
+    pub(crate) headers: MetadataMap,
     incoming: Streaming<WorkerMessage>,
     outgoing: Outgoing,
     manners: Manners,

@@ -1,5 +1,6 @@
 //! The worker against a server played by the test, over a real connection.
 
+mod access;
 mod attempts;
 mod beats;
 mod builtin;

@@ -31,6 +31,9 @@ pub(in crate::rest) struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
+    /// Payload, environment and result are not for this caller.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    payload_hidden: bool,
     priority: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
@@ -152,6 +155,7 @@ impl Job {
             capability: request.capability.as_ref().map(ToString::to_string),
             risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
             payload: None,
+            payload_hidden: false,
             priority: request.priority().as_str(),
             labels: request.labels.clone(),
             platform_labels: platform_labels(life).collect(),
@@ -185,7 +189,8 @@ impl Job {
     pub(in crate::rest) fn full(view: &JobView, defaults: &Defaults) -> Self {
         let life = &view.job.life;
         Self {
-            payload: document(&view.job.request.payload),
+            payload: if view.hidden { None } else { document(&view.job.request.payload) },
+            payload_hidden: view.hidden,
             attempts: Some(view.attempts.iter().map(Attempt::from).collect()),
             result: view.result.as_ref().and_then(document),
             progress: view.progress.as_ref().map(Progress::from),

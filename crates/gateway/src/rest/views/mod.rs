@@ -1,5 +1,6 @@
 //! The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 
+mod access;
 mod approval;
 mod dag;
 mod dead_letter;
@@ -8,6 +9,7 @@ mod history;
 mod job;
 mod overview;
 mod pools;
+mod schedule;
 mod submitted;
 mod verdict;
 mod why;
@@ -16,6 +18,7 @@ use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use serde_json::value::RawValue;
 
+pub(super) use access::{Credential, Credentials, MadeKey, WhoAmI};
 pub(super) use approval::{Answered, Approvals, AskedApproval};
 pub(super) use dag::{Dag, Dags, Run, Runs, Started, StoredDag};
 pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
@@ -24,6 +27,7 @@ pub(super) use history::{Event, Logs, Progress};
 pub(super) use job::{Job, Jobs};
 pub(super) use overview::{Queues, Workers};
 pub(super) use pools::{DrainedWorker, PoolChanged, Pools};
+pub(super) use schedule::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 pub(super) use submitted::{Changed, Submitted, SubmittedItem, SubmittedJobs};
 pub(super) use verdict::{Explained, OutputCheck, Verdict};
 pub(super) use why::Why;

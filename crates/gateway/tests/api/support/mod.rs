@@ -1,8 +1,10 @@
 //! A server to talk to, and the clients that talk to it.
 
+mod closed;
 mod governance;
 mod pools;
 mod rest;
+pub(crate) mod tls;
 mod worker;
 
 use std::net::SocketAddr;
@@ -23,6 +25,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
+pub(crate) use closed::Closed;
 pub(crate) use governance::POLICY;
 pub(crate) use pools::POOLS;
 pub(crate) use rest::Reply;
@@ -95,6 +98,25 @@ impl Server {
     pub(crate) async fn stored(&self) -> u64 {
         let queues = self.get("/v1/queues").await.json;
         ["live", "ended"].map(|field| queues[field].as_u64().expect("a number")).iter().sum()
+    }
+
+    /// Serves metrics on a port of their own as long as the server lives.
+    pub(crate) async fn metrics(&self, settings: GatewaySettings) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let gateway = Gateway { engine: self.engine.clone(), clock: self.clock.clone(), settings };
+        let (registry, stopped) = (self.registry.clone(), self.shutdown.clone().cancelled_owned());
+        tokio::spawn(async move { gateway.serve_metrics(listener, registry, stopped).await });
+        address
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn wait_for(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while !is_so().await {
+            assert!(tokio::time::Instant::now() < deadline, "{what}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Asks the server to stop and waits until it has.

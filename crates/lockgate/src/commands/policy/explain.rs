@@ -140,10 +140,8 @@ impl Velocity for Alone {
 
 fn offline(policy: &Policy, subject: v1::Subject, connection: &Connection) -> Result<Explanation, CliError> {
     let name = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
-    let caller = Caller {
-        actor_type: connection.actor_type.as_deref().map(Into::into),
-        ..Caller::new(name(&connection.tenant, "default"), name(&connection.actor, "anonymous"))
-    };
+    let (tenant, actor) = (name(&connection.tenant, "default"), name(&connection.actor, "anonymous"));
+    let caller = Caller::of_kind(tenant, actor, connection.actor_type.as_deref().map(Into::into));
     let request = subject_from_wire(subject, &caller).map_err(|errors| CliError::Refused {
         message: "no such job could be submitted".to_owned(),
         fields: errors.iter().map(ToString::to_string).collect(),

@@ -1,5 +1,7 @@
 //! The first thing a newcomer sees.
 
+use std::path::PathBuf;
+
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_core::verdict::BUILTIN_ALLOW;
 use serde::Serialize;
@@ -18,17 +20,23 @@ struct Started<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pools: Option<&'a str>,
     worker_slots: u32,
+    /// Where the administrator's key is, if this is the first start that asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admin_key_file: Option<String>,
 }
 
 pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), CliError> {
     let slots = if server.has_worker() { serve.worker_slots } else { 0 };
+    let admin_key_file = server.admin.as_ref().map(|_| key_file(serve).display().to_string());
+    let scheme = if serve.identity.speaks_tls() { "https" } else { "http" };
     let started = Started {
-        api: format!("http://{}", server.listen),
-        metrics: format!("http://{}/metrics", server.metrics),
+        api: format!("{scheme}://{}", server.listen),
+        metrics: format!("{scheme}://{}/metrics", server.metrics),
         data: serve.data.display().to_string(),
         policy: server.policy.as_ref().map_or(BUILTIN_ALLOW, |active| &active.id),
         pools: server.pools.as_ref().map(|active| &*active.id),
         worker_slots: slots,
+        admin_key_file: admin_key_file.clone(),
     };
     if out.is_json() {
         return out.json_line(&started);
@@ -54,6 +62,9 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         ("Policy", Some(policy)),
         ("Pools", pools),
         ("Worker", Some(worker)),
+        ("Access", serve.identity.auth.then(|| "for those with a credential".to_owned())),
+        ("Admin", server.admin.as_ref().map(|made| made.key.reveal() + "  (shown this once)")),
+        ("", admin_key_file.as_ref().map(|path| format!("also in {path}, for its owner only: take it from there"))),
     ];
     out.line(&format!("{} {}", out.paint("Lockgate", Tone::Good), env!("CARGO_PKG_VERSION")))?;
     for (name, value) in rows {
@@ -62,5 +73,13 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
     }
     out.line("")?;
     out.line("Try it, in another terminal:")?;
+    if server.admin.is_some() {
+        out.line("  export LOCKGATE_API_KEY=<the admin key above>")?;
+    }
     out.line("  lockgate submit job.echo --payload '{\"hello\":\"world\"}' --wait")
+}
+
+/// What programs read is logged, and a key must not be: it goes to a file of its own.
+pub(super) fn key_file(serve: &Serve) -> PathBuf {
+    serve.data.join("admin.key")
 }

@@ -1,7 +1,5 @@
 //! Who judges, and how: the policy file, the fail mode, the kernel elsewhere, the key of findings.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +9,10 @@ use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::LocalKernel;
-use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
+use lockgate_kernel::{Address, Options, RemoteKernel, Secret, Tls};
 use lockgate_ports::{Clock, Counters, Kernel};
 
+use super::keyfile;
 use crate::args;
 use crate::error::CliError;
 
@@ -52,6 +51,11 @@ pub(crate) struct GovernanceArgs {
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN", help_heading = "Governance")]
     safety_kernel_retry: Duration,
 
+    /// Key of role scheduler for a safety kernel that asks for credentials
+    #[arg(long, env = "SAFETY_KERNEL_API_KEY", hide_env_values = true, requires = "safety_kernel", value_name = "KEY",
+        value_parser = secret, help_heading = "Governance")]
+    safety_kernel_key: Option<Secret>,
+
     /// Certificate authority of the safety kernel, a PEM file; the public ones unless given
     #[arg(long, env = "SAFETY_KERNEL_TLS_CA", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
     safety_kernel_ca: Option<PathBuf>,
@@ -65,6 +69,10 @@ pub(crate) struct GovernanceArgs {
     #[arg(long, env = "SAFETY_KERNEL_INSECURE", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new(),
         help_heading = "Governance")]
     safety_kernel_insecure: bool,
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(Secret(text.to_owned())) }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -103,46 +111,13 @@ impl GovernanceArgs {
         };
         let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
         let options = Options { breaker, outputs: self.output_policy.unwrap_or(true), ..Options::default() };
-        let remote = RemoteKernel::new(&Address { uri, tls }, clock.clone(), counters, options);
+        let remote =
+            RemoteKernel::new(&Address { uri, tls, key: self.safety_kernel_key.clone() }, clock.clone(), counters, options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
     }
 }
 
-/// The key of findings: made once, kept beside the data, readable by nobody else.
+/// The key of findings.
 pub(super) fn finding_key(data: &Path, fresh: [u8; 32]) -> Result<FindingKey, CliError> {
-    let path = data.join("finding.key");
-    let wrong = |error: std::io::Error| CliError::Usage(format!("{}: {error}", path.display()));
-    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-        Ok(mut file) => {
-            file.write_all(&fresh).and_then(|()| file.sync_all()).map_err(wrong)?;
-            Ok(FindingKey::new(fresh))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let bytes = std::fs::read(&path).map_err(wrong)?;
-            let key = <[u8; 32]>::try_from(bytes).map_err(|_| {
-                CliError::Usage(format!("{} is damaged; remove it and findings get a new key", path.display()))
-            })?;
-            Ok(FindingKey::new(key))
-        }
-        Err(error) => Err(wrong(error)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_is_made_once_and_a_damaged_one_is_named() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let hash = |key: FindingKey| {
-            let scanners = lockgate_core::scan::Scanners::builtin();
-            let selection = scanners.select(&["email"]).expect("known");
-            scanners.scan(&selection, "mail ann@example.com", &key).findings[0].hash.clone()
-        };
-        let first = hash(finding_key(folder.path(), [1; 32]).expect("made"));
-        assert_eq!(hash(finding_key(folder.path(), [2; 32]).expect("read")), first);
-        std::fs::write(folder.path().join("finding.key"), "short").expect("written");
-        assert!(finding_key(folder.path(), [3; 32]).is_err());
-    }
+    keyfile::kept(&data.join("finding.key"), fresh, "findings get a new key").map(FindingKey::new)
 }

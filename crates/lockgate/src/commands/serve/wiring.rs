@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use lockgate_core::access::ApiKey;
 use lockgate_core::ids::SessionId;
-use lockgate_engine::{Engine, Metrics, Ports, Settings};
-use lockgate_gateway::{Gateway, GatewaySettings, serve_metrics};
+use lockgate_engine::{Engine, MadeKey, Metrics, Ports, Settings};
+use lockgate_gateway::{Access, ConnectionMetrics, Gateway, GatewaySettings};
 use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, StoreError};
 use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker, WorkerError};
@@ -16,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::files::{ConfigFile, POLICY, POOLS, TIMEOUTS};
 use super::roles::Cast;
-use super::{Serve, governance};
+use super::{Serve, banner, governance, keyfile};
 use crate::clock::SystemClock;
 use crate::effects;
 use crate::entropy::SystemEntropy;
@@ -30,11 +31,15 @@ pub(super) struct Server {
     pub(super) policy: Option<Active>,
     /// The pools file in force at the start, whoever brought it; none ever was if absent.
     pub(super) pools: Option<Active>,
+    /// The administrator's key, if this is the first start that asks for one.
+    pub(super) admin: Option<MadeKey>,
     pub(super) cast: Cast,
     fatal: watch::Receiver<Option<StoreError>>,
     worker: Option<Part>,
     files: Vec<Part>,
     gateway: Part,
+    /// Beside a door with TLS, one for the built-in worker.
+    inner: Option<Part>,
     metrics_server: Part,
     engine: Part,
 }
@@ -76,6 +81,14 @@ fn followed(file: ConfigFile, engine: &Engine) -> Part {
     Part::start(file.kind.name, |stopping| file.watch(engine, stopping))
 }
 
+fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> Part {
+    Part::start(name, |stopping| async move {
+        if let Err(error) = gateway.serve(listener, stopped(stopping)).await {
+            tracing::error!(%error, "the API could not be served");
+        }
+    })
+}
+
 /// The server goes on without a worker that left because an operator or the pools in force do not want it.
 fn built_in(worker: Worker) -> Part {
     Part::start("the built-in worker", |stopping| async move {
@@ -95,6 +108,14 @@ fn built_in(worker: Worker) -> Part {
     })
 }
 
+/// What is not there does not end.
+async fn ended(part: Option<&mut Part>) -> String {
+    match part {
+        Some(part) => part.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn stopped(mut stopping: watch::Receiver<bool>) {
     // A dropped sender means the same.
     let _ = stopping.wait_for(|stop| *stop).await;
@@ -105,13 +126,20 @@ impl Server {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
         let mut registry = Registry::default();
+        let connections = ConnectionMetrics::default();
+        connections.register(&mut registry);
         let ground = serve.ground(&clock, &entropy, &mut registry).await?;
         let api = bind("--listen", serve.listen).await?;
         let numbers = bind("--metrics", serve.metrics).await?;
         let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
 
+        let identity = serve.identity.identity(&serve.data, ground.shared, &*clock, &*entropy)?;
         let session = cast.worker.then(|| entropy.session_id(clock.now()));
-        let worker = session.as_ref().map(|session| serve.worker(listen, session)).transpose()?;
+        let tls = serve.identity.tls()?;
+        let inner = if tls.is_some() && cast.worker { Some(inner_door().await?) } else { None };
+        let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
+        let key = identity.inside.as_ref();
+        let worker = session.as_ref().map(|session| serve.worker(door, session, key)).transpose()?;
 
         let ports = Ports {
             store: ground.store,
@@ -129,33 +157,36 @@ impl Server {
         let pools = engine.active_config(SnapshotKind::Pools).await?;
         // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
         let worker = if serve.has_pool(&engine).await { worker } else { None };
-        let gateway = Gateway {
-            engine: engine.clone(),
-            clock,
-            settings: GatewaySettings {
-                in_process_session: session,
-                any_host: serve.insecure_no_auth,
-                doors: cast.doors,
-                ack: ground.ack,
-            },
+        let settings = GatewaySettings {
+            in_process_session: session,
+            // A credential says more than a name does.
+            any_host: serve.insecure_no_auth || serve.identity.auth,
+            doors: cast.doors,
+            ack: ground.ack,
+            access: identity.access.clone(),
+            tls,
+            connections,
+            ..GatewaySettings::default()
         };
+        let gateway = Gateway { engine: engine.clone(), clock, settings };
+        let admin = first_key(serve, &engine, &identity.access).await?;
+        let metrics_gateway = gateway.clone();
+        let behind = inner.map(|listener| (listener, gateway.behind()));
         Ok(Self {
             listen,
             metrics,
             policy,
             pools,
+            admin,
             cast,
             fatal: ground.fatal,
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
-            gateway: Part::start("the API", |stopping| async move {
-                if let Err(error) = gateway.serve(api, stopped(stopping)).await {
-                    tracing::error!(%error, "the API could not be served");
-                }
+            gateway: api_part("the API", gateway, api),
+            metrics_server: Part::start("the metrics server", |stopping| async move {
+                metrics_gateway.serve_metrics(numbers, Arc::new(registry), stopped(stopping)).await;
             }),
-            metrics_server: Part::start("the metrics server", |stopping| {
-                serve_metrics(numbers, Arc::new(registry), stopped(stopping))
-            }),
+            inner: behind.map(|(listener, gateway)| api_part("the built-in worker's door", gateway, listener)),
             worker: worker.map(built_in),
         })
     }
@@ -170,17 +201,14 @@ impl Server {
 
     /// Waits until a part ends although nobody stopped it. Without any one of them the server only looks alive.
     pub(super) async fn broken(&mut self) -> String {
-        let worker = async {
-            match &mut self.worker {
-                Some(worker) => worker.ended().await,
-                None => std::future::pending().await,
-            }
-        };
+        let worker = ended(self.worker.as_mut());
+        let inner = ended(self.inner.as_mut());
         tokio::select! {
             how = self.engine.ended() => how,
             how = self.gateway.ended() => how,
             how = self.metrics_server.ended() => how,
             how = worker => how,
+            how = inner => how,
         }
     }
 
@@ -193,6 +221,9 @@ impl Server {
             file.stop().await;
         }
         self.gateway.stop().await;
+        if let Some(inner) = self.inner {
+            inner.stop().await;
+        }
         self.metrics_server.stop().await;
         self.engine.stop().await;
     }
@@ -240,14 +271,18 @@ impl Serve {
         }
     }
 
-    fn worker(&self, listen: SocketAddr, session: &SessionId) -> Result<Worker, CliError> {
+    fn worker(&self, listen: SocketAddr, session: &SessionId, key: Option<&ApiKey>) -> Result<Worker, CliError> {
         let host = if listen.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], listen.port())) } else { listen };
-        let worker = Worker::connect(format!("http://{host}"))
+        let mut worker = Worker::connect(format!("http://{host}"))
+            .in_process()
             .session(session.as_str())
             .worker_id("built-in")
             .pool(&self.worker_pool)
             .slots(self.worker_slots)
             .drain_timeout(self.drain);
+        if let Some(key) = key {
+            worker = worker.credential(key.reveal());
+        }
         let builtin = Builtin {
             allow_exec: self.allow_exec,
             allow_private_addresses: self.allow_private_addresses,
@@ -255,6 +290,25 @@ impl Serve {
         };
         Ok(builtin.register(worker))
     }
+}
+
+/// The administrator's key is in its file before it counts, so that no crash leaves an installation that nobody can enter.
+async fn first_key(serve: &Serve, engine: &Engine, access: &Access) -> Result<Option<MadeKey>, CliError> {
+    let Access::Closed(entrance) = access else { return Ok(None) };
+    let Some(made) = engine.first_key(&entrance.digest).await? else { return Ok(None) };
+    let path = banner::key_file(serve);
+    keyfile::put(&path, &format!("{}\n", made.key.reveal()))?;
+    if engine.keep_first_key(&made).await? {
+        return Ok(Some(made));
+    }
+    // Another replica was first, and has told its key.
+    std::fs::remove_file(&path)?;
+    Ok(None)
+}
+
+/// The built-in worker has no authority to ask about our certificate, and what it says does not leave this machine.
+async fn inner_door() -> Result<TcpListener, CliError> {
+    bind("the built-in worker", SocketAddr::from(([127, 0, 0, 1], 0))).await
 }
 
 async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, CliError> {

@@ -11,6 +11,7 @@
 //! `async fn`, and is named `async harness`.
 
 pub mod commits;
+pub mod credentials;
 pub mod duties;
 pub mod endings;
 pub mod evidence;
@@ -27,6 +28,10 @@ mod runs_snapshot;
 mod runs_stage;
 pub mod runs_steps;
 pub mod runs_upkeep;
+pub mod schedules_lists;
+mod schedules_snapshot;
+pub mod schedules_stage;
+pub mod schedules_turns;
 pub mod sessions;
 mod snapshot;
 pub mod snapshots;
@@ -222,6 +227,36 @@ macro_rules! store_conformance {
                 whole_runs_are_pruned_oldest_first_within_the_limit,
                 a_run_that_goes_on_again_is_not_pruned,
                 news_of_a_run_that_is_gone_are_forgotten,
+            }
+            schedules_turns {
+                a_new_schedule_is_loaded_as_it_was_committed,
+                schedules_are_loaded_in_the_order_asked,
+                a_turn_replaces_the_schedule_and_writes_its_slots,
+                a_stale_turn_leaves_nothing_and_its_neighbours_are_done,
+                a_name_is_taken_once_by_each_tenant,
+                a_time_is_decided_once,
+                one_call_may_take_several_turns_of_one_schedule,
+                a_schedule_that_goes_leaves_its_slots,
+                many_turns_are_written_at_once,
+                concurrent_turns_of_one_version_have_one_winner,
+                concurrent_schedules_of_one_name_have_one_winner,
+            }
+            schedules_lists {
+                schedules_are_listed_by_name,
+                schedules_wake_by_the_stores_own_clock,
+                slots_are_listed_latest_time_first_over_pages,
+                a_page_goes_on_below_a_slot_that_is_gone,
+                slots_are_pruned_oldest_decision_first_within_the_limit,
+                a_pruned_time_can_be_decided_again,
+            }
+            credentials {
+                a_new_credential_is_found_as_it_was_added,
+                an_id_of_a_credential_is_taken_once,
+                one_of_many_concurrent_credentials_gets_the_id,
+                a_credential_never_lives_longer_again,
+                what_is_not_there_cannot_be_ended,
+                concurrent_ends_keep_the_earliest,
+                credentials_are_listed_by_id_and_kept_for_ever,
             }
         }
     };

@@ -3,14 +3,16 @@
 //! Numbers that an adapter may choose freely (sequence, outbox, audit and cursor numbers) are left out; their order is not.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use lockgate_core::audit::{AuditRow, Block};
-use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId};
+use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId, TenantId};
 use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::ReadyKey;
 
 use super::listings::{all_jobs, all_letters};
 use super::runs_snapshot::runs;
+use super::schedules_snapshot::schedules;
 use super::stage::Found;
 use crate::store::{DeadLetterQuery, JobQuery, SnapshotKind, Store};
 
@@ -19,12 +21,16 @@ pub(super) const PAGE: usize = 3;
 
 pub(super) type Snapshot = Vec<(String, String)>;
 
-pub(super) async fn snapshot(
-    store: &dyn Store,
-    jobs: &[JobId],
-    sessions: &[SessionId],
-    run_ids: &[RunId],
-) -> Found<Snapshot> {
+/// Whom to ask about.
+pub(super) struct Known {
+    pub(super) jobs: Vec<JobId>,
+    pub(super) sessions: Vec<SessionId>,
+    pub(super) runs: Vec<RunId>,
+    pub(super) schedules: Vec<(TenantId, Arc<str>)>,
+}
+
+pub(super) async fn snapshot(store: &dyn Store, all: &Known) -> Found<Snapshot> {
+    let Known { jobs, sessions, runs: run_ids, schedules: names } = all;
     let mut parts = Snapshot::new();
     each_job(store, jobs, &mut parts).await?;
     queues(store, &mut parts).await?;
@@ -41,6 +47,7 @@ pub(super) async fn snapshot(
     policies(store, &mut parts).await?;
     trail(store, &mut parts).await?;
     runs(store, run_ids, &mut parts).await?;
+    schedules(store, names, &mut parts).await?;
     Ok(parts)
 }
 

@@ -1,13 +1,15 @@
 //! The rows of the in-memory Store.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::{AuditRow, Block};
 use lockgate_core::dag::{NodeKey, NodeRun, RunHead};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId, TenantId};
 use lockgate_core::job::{DeadLetter, Job, JobEvent};
 use lockgate_core::request::{Json, RequestHash};
+use lockgate_core::schedule::{Schedule, Slot, SlotKey};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
@@ -40,6 +42,21 @@ pub(super) struct Data {
     pub(super) run_keys: BTreeMap<(TenantId, Arc<str>), TakenKey>,
     pub(super) news: BTreeMap<i64, News>,
     pub(super) last_news: i64,
+    pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
+    /// Of schedules that are gone too.
+    pub(super) slots: BTreeMap<ScheduleName, Slots>,
+    pub(super) credentials: BTreeMap<CredentialId, Credential>,
+}
+
+/// Tenant and name.
+pub(super) type ScheduleName = (TenantId, Arc<str>);
+
+/// Of one schedule.
+#[derive(Default)]
+pub(super) struct Slots {
+    /// With their places.
+    pub(super) rows: BTreeMap<SlotKey, (i64, Slot)>,
+    pub(super) listed: BTreeSet<(i64, SlotKey)>,
 }
 
 pub(super) struct Row {

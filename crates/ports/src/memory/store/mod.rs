@@ -5,10 +5,12 @@
 //! same disk.
 
 mod commit;
+mod credentials;
 mod data;
 mod reads;
 mod run_reads;
 mod runs;
+mod schedules;
 mod sessions;
 mod trail;
 mod upkeep;

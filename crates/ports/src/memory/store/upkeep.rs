@@ -21,7 +21,7 @@ impl Data {
         }
         self.keys.retain(|_, key| key.free_at > now);
         self.prune_closed(now);
-        old.len() as u64 + self.prune_runs(now - keep, limit, now)
+        old.len() as u64 + self.prune_runs(now - keep, limit, now) + self.prune_slots(now - keep, limit)
     }
 
     fn forget(&mut self, seq: JobSeq) {

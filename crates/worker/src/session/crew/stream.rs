@@ -6,20 +6,20 @@ use std::time::Duration;
 use lockgate_core::worker::Load;
 use lockgate_proto::v1::{Beat, Hello, WorkerMessage};
 use tokio::time::Instant;
-use tonic::transport::Channel;
 
 use super::{Crew, State};
+use crate::access::BearerChannel;
 use crate::session::uplink::Phase;
 
 /// A result without an answer for this long is sent again on the same stream.
 const RESEND_AFTER: Duration = Duration::from_secs(5);
 
 impl Crew {
-    pub(crate) fn channel(&self) -> Option<Channel> {
+    pub(crate) fn channel(&self) -> Option<BearerChannel> {
         self.state.lock().channel.clone()
     }
 
-    pub(crate) fn connected(&self, channel: Channel) {
+    pub(crate) fn connected(&self, channel: BearerChannel) {
         self.state.lock().channel = Some(channel);
     }
 

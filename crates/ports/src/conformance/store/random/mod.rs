@@ -5,6 +5,7 @@
 
 mod draw;
 mod runs;
+mod schedules;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use lockgate_core::lane::Priority;
 use lockgate_core::request::Json;
 use lockgate_core::verdict::BUILTIN_ALLOW;
 
-use super::snapshot::snapshot;
+use super::snapshot::{Known, snapshot};
 use super::snapshots::activation;
 use super::stage::{Found, Proof, StoreHarness, new_job, profile};
 use crate::clock::Clock;
@@ -63,7 +64,7 @@ const SESSIONS: u64 = 3;
 
 impl Pair {
     async fn play(&mut self, mut dice: Dice) -> Proof {
-        match dice.roll(33) {
+        match dice.roll(37) {
             0..=4 => self.submit(&mut dice)?,
             5..=14 => self.decide(&mut dice).await?,
             15 | 16 => self.session(&mut dice).await?,
@@ -76,6 +77,8 @@ impl Pair {
             23 => self.audit(&mut dice).await?,
             24..=26 => self.advance(&mut dice).await?,
             27 => self.put_dag(&mut dice).await?,
+            28..=30 => self.turn(&mut dice).await?,
+            31 => self.credential(&mut dice).await?,
             _ => self.flush().await?,
         }
         if self.staged.len() > 6 { self.flush().await } else { Ok(()) }
@@ -131,8 +134,9 @@ impl Pair {
         assert_eq!(plain(results), plain(expected), "commit");
         let jobs: Vec<JobId> = (0..JOBS).map(|n| format!("job-{n}").into()).collect();
         let sessions: Vec<SessionId> = (0..SESSIONS).map(|n| format!("session-{n}").into()).collect();
-        let expected = snapshot(&self.model, &jobs, &sessions, &runs::all()).await?;
-        let found = snapshot(&*self.harness.store, &jobs, &sessions, &runs::all()).await?;
+        let all = Known { jobs, sessions, runs: runs::all(), schedules: schedules::all() };
+        let expected = snapshot(&self.model, &all).await?;
+        let found = snapshot(&*self.harness.store, &all).await?;
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!(found, expected);
         }

@@ -1,0 +1,109 @@
+//! Getting a key set from the issuer's address.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use crate::keyset::{KeySet, KeysError, Origin};
+use crate::settings::SettingsError;
+
+/// For the whole answer. Requests wait for it, so it must be short.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Far above any real set, far below what would hurt.
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+pub(crate) struct Address {
+    uri: Uri,
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("there was no whole answer within {ANSWER_WITHIN:?}")]
+    Slow,
+    #[error("the answer was {0}")]
+    Status(StatusCode),
+    #[error("{0}")]
+    Request(#[source] hyper_util::client::legacy::Error),
+    #[error("the answer broke off, or was larger than 256 KiB: {0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+    #[error("the answer {0}")]
+    Keys(#[from] KeysError),
+}
+
+impl Address {
+    pub(crate) fn new(url: &str) -> Result<Self, SettingsError> {
+        let uri = url.parse().ok().filter(is_safe).ok_or_else(|| SettingsError::Url(url.to_owned()))?;
+        let https = HttpsConnectorBuilder::new()
+            .with_provider_and_webpki_roots(rustls::crypto::aws_lc_rs::default_provider())?
+            .https_or_http()
+            .enable_http1()
+            .build();
+        // Asked every ten minutes: nobody keeps a connection open that long.
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(https);
+        Ok(Self { uri, client })
+    }
+
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(crate) async fn fetch(&self) -> Result<KeySet, FetchError> {
+        tokio::time::timeout(ANSWER_WITHIN, self.exchange()).await.unwrap_or(Err(FetchError::Slow))
+    }
+
+    /// Redirects are not followed: the address an operator has checked is the one that is believed.
+    async fn exchange(&self) -> Result<KeySet, FetchError> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = self.uri.clone();
+        let answer = self.client.request(request).await.map_err(FetchError::Request)?;
+        if answer.status() != StatusCode::OK {
+            return Err(FetchError::Status(answer.status()));
+        }
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await.map_err(FetchError::Body)?;
+        Ok(KeySet::parse(&String::from_utf8_lossy(&body.to_bytes()), Origin::Address)?)
+    }
+}
+
+/// Keys that came in the clear could be anybody's.
+fn is_safe(uri: &Uri) -> bool {
+    let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_here = bare == "localhost" || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_private = uri.scheme_str() == Some("https") || uri.scheme_str() == Some("http") && is_here;
+    is_private && !authority.as_str().contains('@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_never_come_in_the_clear_over_a_network() {
+        let good = ["https://id.example/keys", "http://127.0.0.1:9/k", "http://localhost:9/k", "http://[::1]:9/k"];
+        for url in good {
+            assert!(Address::new(url).is_ok(), "{url}");
+        }
+        let bad = [
+            "http://id.example/keys",
+            "http://10.0.0.1/k",
+            "ftp://127.0.0.1/k",
+            "127.0.0.1:9",
+            "/k",
+            "",
+            "https://",
+            "https://name:secret@id.example/keys",
+            "http://localhost.example/k",
+        ];
+        for url in bad {
+            assert!(matches!(Address::new(url), Err(SettingsError::Url(_))), "{url}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The keys of an issuer.
+
+use std::fmt;
+
+use jsonwebtoken::Algorithm;
+use jsonwebtoken::jwk::Jwk;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::head::Header;
+use crate::key::Key;
+
+pub(crate) struct KeySet {
+    keys: Vec<Key>,
+}
+
+/// Where keys come from, which decides what may be among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File,
+    /// Anybody can read what stands at an address, so a secret there is none.
+    Address,
+}
+
+/// What the keys say about a token's header.
+pub(crate) enum Found<'a> {
+    Key(&'a Key),
+    /// A key of that name is there, but not for that algorithm: somebody tries something.
+    Mismatch,
+    Unknown,
+}
+
+/// Why a text gives no keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeysError {
+    NotKeys,
+    PrivateKey,
+    Certificate,
+    SeveralPem,
+    /// What is wrong with each.
+    NoneUsable(Vec<String>),
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotKeys => f.write_str("is neither a JWK set nor a PEM public key"),
+            Self::PrivateKey => f.write_str("is a private key; give the public one, the private one belongs to the issuer"),
+            Self::Certificate => f.write_str("is a certificate; give its public key (openssl x509 -pubkey -noout)"),
+            Self::SeveralPem => f.write_str("has several PEM texts; give one public key, or a JWK set with all of them"),
+            Self::NoneUsable(reasons) => {
+                write!(f, "has no key for HS256, RS256, ES256 or EdDSA: {}", reasons.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for KeysError {}
+
+/// Members are read one by one: an issuer may publish kinds of keys that nobody here has heard of.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Set { keys: Vec<Value> },
+    One(Value),
+}
+
+impl KeySet {
+    pub(crate) fn parse(text: &str, origin: Origin) -> Result<Self, KeysError> {
+        let text = text.trim();
+        if text.starts_with("-----BEGIN") {
+            return Self::of_pem(text);
+        }
+        let members = match serde_json::from_str(text).map_err(|_| KeysError::NotKeys)? {
+            Text::Set { keys } => keys,
+            Text::One(key) if key.get("kty").is_some() => vec![key],
+            Text::One(_) => return Err(KeysError::NotKeys),
+        };
+        let (mut keys, mut reasons) = (Vec::new(), Vec::new());
+        for (at, member) in members.into_iter().enumerate() {
+            match read(member, origin) {
+                Ok(key) => keys.push(key),
+                Err(reason) => reasons.push(format!("key {} {reason}", at + 1)),
+            }
+        }
+        if keys.is_empty() { Err(KeysError::NoneUsable(reasons)) } else { Ok(Self { keys }) }
+    }
+
+    fn of_pem(text: &str) -> Result<Self, KeysError> {
+        if text.contains("PRIVATE KEY-----") {
+            return Err(KeysError::PrivateKey);
+        }
+        if text.contains("BEGIN CERTIFICATE") {
+            return Err(KeysError::Certificate);
+        }
+        if text.matches("-----BEGIN").count() > 1 {
+            return Err(KeysError::SeveralPem);
+        }
+        let key = Key::from_pem(text.as_bytes()).map_err(|reason| KeysError::NoneUsable(vec![format!("it {reason}")]))?;
+        Ok(Self { keys: vec![key] })
+    }
+
+    /// A key goes by its name and its algorithm. A token that names none, or one that no key has, is checked with the only
+    /// nameless (or only) key of its algorithm; among several there is no telling, and trying them all would be work for free.
+    pub(crate) fn find(&self, header: &Header) -> Found<'_> {
+        let Some(id) = header.key_id.as_deref() else { return only(self.of(header.algorithm)) };
+        let mut namesakes = self.keys.iter().filter(|key| key.id.as_deref() == Some(id)).peekable();
+        if namesakes.peek().is_none() {
+            return only(self.of(header.algorithm).filter(|key| key.id.is_none()));
+        }
+        namesakes.find(|key| key.algorithm == header.algorithm).map_or(Found::Mismatch, Found::Key)
+    }
+
+    fn of(&self, algorithm: Algorithm) -> impl Iterator<Item = &Key> {
+        self.keys.iter().filter(move |key| key.algorithm == algorithm)
+    }
+}
+
+fn only<'a>(mut keys: impl Iterator<Item = &'a Key>) -> Found<'a> {
+    match (keys.next(), keys.next()) {
+        (Some(key), None) => Found::Key(key),
+        _ => Found::Unknown,
+    }
+}
+
+fn read(member: Value, origin: Origin) -> Result<Key, &'static str> {
+    let jwk: Jwk = serde_json::from_value(member).map_err(|_| "is no JWK")?;
+    let key = Key::from_jwk(&jwk)?;
+    if key.is_secret() && origin == Origin::Address {
+        return Err("is a secret that anybody can fetch");
+    }
+    Ok(key)
+}

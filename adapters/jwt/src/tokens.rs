@@ -1,0 +1,78 @@
+//! From a token to somebody.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::access::{CredentialId, Identity};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{TokenError, Tokens};
+
+use crate::claims::Claims;
+use crate::file::FileKeys;
+use crate::head::Parts;
+use crate::key::Key;
+use crate::keyset::{Found, KeySet};
+use crate::remote::RemoteKeys;
+use crate::settings::{JwtSettings, KeySource, SettingsError};
+
+/// Believes the tokens of one issuer.
+pub struct JwtTokens {
+    settings: JwtSettings,
+    keys: Keys,
+}
+
+enum Keys {
+    File(FileKeys),
+    Remote(RemoteKeys),
+}
+
+impl JwtTokens {
+    /// A file is read now. An address is asked when the first token comes, so that an issuer that is away does not keep a
+    /// server from starting.
+    pub fn new(settings: JwtSettings) -> Result<Self, SettingsError> {
+        for (name, text) in [("issuer", &settings.issuer), ("audience", &settings.audience)] {
+            if text.trim().is_empty() {
+                return Err(SettingsError::Empty(name));
+            }
+        }
+        let keys = match &settings.keys {
+            KeySource::File(path) => Keys::File(FileKeys::open(path.clone())?),
+            KeySource::Url(url) => Keys::Remote(RemoteKeys::new(url)?),
+        };
+        Ok(Self { settings, keys })
+    }
+
+    async fn keys(&self, now: Timestamp) -> Result<Arc<KeySet>, TokenError> {
+        match &self.keys {
+            Keys::File(keys) => Ok(keys.current(now).await),
+            Keys::Remote(keys) => keys.current(now).await,
+        }
+    }
+
+    fn judge(&self, parts: &Parts<'_>, key: &Key, now: Timestamp) -> Result<Identity, TokenError> {
+        if !key.has_signed(parts.message, parts.signature) {
+            return Err(TokenError::Untrusted);
+        }
+        let JwtSettings { issuer, audience, leeway, .. } = &self.settings;
+        let claims = Claims::parse(&parts.payload()?)?;
+        claims.check_purpose(issuer, audience)?;
+        claims.check_times(now, *leeway)?;
+        let via = format!("jwt:{}", key.id.as_deref().unwrap_or(issuer));
+        claims.identity(CredentialId(via.into()))
+    }
+}
+
+#[async_trait]
+impl Tokens for JwtTokens {
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenError> {
+        let parts = Parts::of(token)?;
+        let mut keys = self.keys(now).await?;
+        if let (Found::Unknown, Keys::Remote(remote)) = (keys.find(&parts.header), &self.keys) {
+            keys = remote.renewed(now).await?;
+        }
+        match keys.find(&parts.header) {
+            Found::Key(key) => self.judge(&parts, key, now),
+            Found::Mismatch | Found::Unknown => Err(TokenError::Untrusted),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Schedules and their slots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::ids::TenantId;
+use lockgate_core::schedule::{Schedule, Slot};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::Listing;
+use lockgate_ports::store::SlotQuery;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::lists::Page;
+use crate::conn::Conn;
+use crate::error::Fault;
+use crate::row::{bounded, get, text};
+
+type Now = Option<i64>;
+
+pub(crate) async fn load_schedules(conn: &mut Conn, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, Fault> {
+    let (tenants, names): (Vec<&str>, Vec<&str>) = keys.iter().map(|(tenant, name)| (tenant.as_str(), &**name)).unzip();
+    let rows = conn.rows(include_str!("../../queries/load_schedules.sql"), &[&tenants, &names]).await?;
+    let mut found: BTreeMap<(TenantId, Arc<str>), Schedule> = BTreeMap::new();
+    for row in &rows {
+        let schedule = schedule(row)?;
+        found.insert((schedule.tenant.clone(), Arc::clone(&schedule.name)), schedule);
+    }
+    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+}
+
+pub(crate) async fn list_schedules(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Schedule>, Fault> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &after.unwrap_or_default(), &bounded(limit)];
+    conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?.iter().map(schedule).collect()
+}
+
+pub(crate) async fn due_schedules(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<Schedule>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &[&now, &bounded(limit)]).await?;
+    Ok(rows.iter().filter_map(|row| schedule(row).inspect_err(unreadable).ok()).collect())
+}
+
+/// One that cannot be read must not stand in the way of the others.
+fn unreadable(fault: &Fault) {
+    tracing::error!(%fault, "a schedule cannot be read, so it does not start anything");
+}
+
+pub(crate) async fn next_schedule(conn: &mut Conn, now: Now) -> Result<(Option<Timestamp>, Timestamp), Fault> {
+    let rows = conn.rows(include_str!("../../queries/next_schedule.sql"), &[&now]).await?;
+    let row = rows.first().ok_or_else(|| Fault::Row("the time was not told".to_owned()))?;
+    Ok((get::<Option<i64>>(row, 0)?.map(Timestamp::from_millis), Timestamp::from_millis(get(row, 1)?)))
+}
+
+/// Columns: tenant, name, version, time to wake, body.
+fn schedule(row: &Row) -> Result<Schedule, Fault> {
+    let mut schedule: Schedule = serde_json::from_str(get(row, 4)?)?;
+    schedule.tenant = TenantId::new(text(row, 0)?);
+    schedule.name = text(row, 1)?;
+    schedule.version = get(row, 2)?;
+    schedule.wakes_at = get::<Option<i64>>(row, 3)?.map(Timestamp::from_millis);
+    Ok(schedule)
+}
+
+pub(crate) async fn list_slots(conn: &mut Conn, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
+    let mut page = Page::new(query.limit);
+    while page.wants_more() {
+        let (before, asked) = (page.before(query.cursor), page.wanted());
+        let params: [&(dyn ToSql + Sync); 4] = [&query.tenant.as_str(), &&*query.schedule, &before, &bounded(asked)];
+        let rows = conn.rows(include_str!("../../queries/list_slots.sql"), &params).await?;
+        page.take(asked, &rows, |row| Ok(Some(serde_json::from_str(get(row, 1)?)?)))?;
+    }
+    Ok(page.done())
+}

@@ -1,0 +1,36 @@
+//! The part of the port that is about who may come in.
+
+use async_trait::async_trait;
+use lockgate_core::access::{Credential, CredentialId};
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
+use lockgate_ports::store::Credentials;
+
+use super::PostgresStore;
+use crate::pool::Kind;
+use crate::{desk, reads};
+
+#[async_trait]
+impl Credentials for PostgresStore {
+    async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
+        ask!(self, Writes, conn => desk::add_credential(conn, &credential, &audit))
+    }
+
+    async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+        ask!(self, Reads, conn => reads::credential(conn, id))
+    }
+
+    async fn credentials(&self, after: Option<&CredentialId>, limit: usize) -> Result<Vec<Credential>, StoreError> {
+        ask!(self, Reads, conn => reads::credentials(conn, after, limit))
+    }
+
+    async fn end_credential(
+        &self,
+        id: &CredentialId,
+        at: Timestamp,
+        audit: AuditEntry,
+    ) -> Result<Option<Credential>, StoreError> {
+        ask!(self, Writes, conn => desk::end_credential(conn, id, at, &audit))
+    }
+}

@@ -1,0 +1,42 @@
+//! The part of the port that is about who may come in.
+
+use async_trait::async_trait;
+use lockgate_core::access::{Credential, CredentialId};
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
+use lockgate_ports::store::Credentials;
+
+use super::SqliteStore;
+use crate::error::Fault;
+use crate::reads;
+
+#[async_trait]
+impl Credentials for SqliteStore {
+    async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
+        // The end has a column of its own, and is nowhere else.
+        let body = serde_json::to_string(&Credential { ends_at: None, ..credential.clone() });
+        let body = body.map_err(|error| Fault::from(error).before_commit())?;
+        self.writer.run(1, move |ledger| ledger.add_credential(&credential, &body, &audit)).await
+    }
+
+    async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+        let id = id.clone();
+        self.readers.run(move |conn| reads::credential(conn, &id)).await
+    }
+
+    async fn credentials(&self, after: Option<&CredentialId>, limit: usize) -> Result<Vec<Credential>, StoreError> {
+        let after = after.cloned();
+        self.readers.run(move |conn| reads::credentials(conn, after.as_ref(), limit)).await
+    }
+
+    async fn end_credential(
+        &self,
+        id: &CredentialId,
+        at: Timestamp,
+        audit: AuditEntry,
+    ) -> Result<Option<Credential>, StoreError> {
+        let id = id.clone();
+        self.writer.run(1, move |ledger| ledger.end_credential(&id, at, &audit)).await
+    }
+}

@@ -1,0 +1,59 @@
+//! The part of the port that is about schedules.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockgate_core::ids::TenantId;
+use lockgate_core::schedule::{Schedule, Slot};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::{Listing, StoreError};
+
+use super::SqliteStore;
+use crate::error::Fault;
+use crate::reads;
+use crate::turn_sheet::TurnSheet;
+
+#[async_trait]
+impl Schedules for SqliteStore {
+    async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, Fault>>();
+        let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        // Kept here too, so that the writing thread does not have to free it.
+        let shared = Arc::clone(&sheets);
+        let weight = sheets.iter().map(TurnSheet::weight).sum();
+        self.writer.run(weight, move |ledger| ledger.turn(&shared)).await
+    }
+
+    async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError> {
+        let keys = keys.to_vec();
+        self.readers.run(move |conn| reads::load_schedules(conn, &keys)).await
+    }
+
+    async fn list_schedules(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        let (tenant, after) = (tenant.clone(), after.map(str::to_owned));
+        self.readers.run(move |conn| reads::list_schedules(conn, &tenant, after.as_deref(), limit)).await
+    }
+
+    async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::due_schedules(conn, now, limit)).await
+    }
+
+    async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
+        let next = self.readers.run(|conn| reads::next_schedule(conn)).await?;
+        Ok((next, self.clock.now()))
+    }
+
+    async fn list_slots(&self, query: SlotQuery) -> Result<Listing<Slot>, StoreError> {
+        self.readers.run(move |conn| reads::list_slots(conn, &query)).await
+    }
+}

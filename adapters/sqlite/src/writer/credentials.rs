@@ -1,0 +1,36 @@
+//! Who may come in.
+
+use lockgate_core::access::{Credential, CredentialId};
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::time::Timestamp;
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::reads;
+
+impl Ledger<'_> {
+    pub(crate) fn add_credential(&mut self, new: &Credential, body: &str, audit: &AuditEntry) -> Result<bool, Fault> {
+        let sql = "INSERT INTO credentials (id, ends_at, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let columns = params![new.id.as_str(), new.ends_at.map(Timestamp::as_millis), body];
+        let added = self.conn.prepare_cached(sql)?.execute(columns)? == 1;
+        if added {
+            self.keep_audit(std::slice::from_ref(audit))?;
+        }
+        Ok(added)
+    }
+
+    /// C-1.
+    pub(crate) fn end_credential(
+        &mut self,
+        id: &CredentialId,
+        at: Timestamp,
+        audit: &AuditEntry,
+    ) -> Result<Option<Credential>, Fault> {
+        let sql = "UPDATE credentials SET ends_at = MIN(COALESCE(ends_at, ?2), ?2) WHERE id = ?1";
+        if self.conn.prepare_cached(sql)?.execute(params![id.as_str(), at.as_millis()])? == 1 {
+            self.keep_audit(std::slice::from_ref(audit))?;
+        }
+        reads::credential(self.conn, id)
+    }
+}

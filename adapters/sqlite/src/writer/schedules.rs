@@ -1,0 +1,81 @@
+//! Turns of schedules, and how long their slots are kept.
+
+use lockgate_ports::store::{TurnConflict, next_place, places};
+use rusqlite::params;
+
+use super::Ledger;
+use crate::error::Fault;
+use crate::turn_sheet::{SlotSheet, TurnSheet};
+
+/// Which schedule is meant.
+type Name<'a> = (&'a str, &'a str);
+
+impl Ledger<'_> {
+    pub(crate) fn turn(&mut self, sheets: &[TurnSheet]) -> Result<Vec<Result<(), TurnConflict>>, Fault> {
+        sheets.iter().map(|sheet| self.take_turn(sheet)).collect()
+    }
+
+    /// T-1: checked as a whole before anything of it is written, so that a refused turn leaves no trace and its neighbours
+    /// need no savepoint.
+    fn take_turn(&mut self, sheet: &TurnSheet) -> Result<Result<(), TurnConflict>, Fault> {
+        let schedule = &sheet.schedule;
+        let name = (schedule.tenant.as_str(), &*schedule.name);
+        if !self.fits(name, sheet)? {
+            return Ok(Err(TurnConflict));
+        }
+        if sheet.gone {
+            self.conn.prepare_cached("DELETE FROM schedules WHERE tenant = ?1 AND name = ?2")?.execute(name)?;
+        } else {
+            let wakes_at = schedule.wakes_at.map(|at| at.as_millis());
+            let mut write = self.conn.prepare_cached(include_str!("../../queries/write_schedule.sql"))?;
+            write.execute(params![name.0, name.1, schedule.version, wakes_at, sheet.body])?;
+        }
+        for slot in &sheet.fresh {
+            self.insert_slot(name, slot)?;
+        }
+        for slot in &sheet.changed {
+            self.change_slot(name, slot)?;
+        }
+        self.keep_audit(&sheet.audit)?;
+        Ok(Ok(()))
+    }
+
+    fn fits(&self, name: Name<'_>, sheet: &TurnSheet) -> Result<bool, Fault> {
+        let version = self.number("SELECT version FROM schedules WHERE tenant = ?1 AND name = ?2", name)?.unwrap_or(0);
+        let removes_nothing = sheet.gone && version == 0;
+        let mut fits = version + 1 == sheet.schedule.version && !removes_nothing && !sheet.has_twins;
+        let known = "SELECT 1 FROM schedule_slots WHERE tenant = ?1 AND schedule = ?2 AND series = ?3 AND nominal = ?4";
+        for SlotSheet { key, .. } in &sheet.fresh {
+            fits = fits && self.number(known, params![name.0, name.1, &*key.series.0, key.nominal.as_millis()])?.is_none();
+        }
+        Ok(fits)
+    }
+
+    fn insert_slot(&self, name: Name<'_>, slot: &SlotSheet) -> Result<(), Fault> {
+        let SlotSheet { key, outcome, decided_at, body } = slot;
+        let (first, last) = places(key.nominal);
+        let latest = self.number(include_str!("../../queries/latest_place.sql"), params![name.0, name.1, first, last])?;
+        let place = next_place(key.nominal, latest);
+        let (series, nominal) = (&*key.series.0, key.nominal.as_millis());
+        let columns = params![name.0, name.1, series, nominal, outcome, decided_at, body, place];
+        self.conn.prepare_cached(include_str!("../../queries/insert_slot.sql"))?.execute(columns)?;
+        Ok(())
+    }
+
+    /// It keeps its place. One that is not there any more is there again.
+    fn change_slot(&self, name: Name<'_>, slot: &SlotSheet) -> Result<(), Fault> {
+        let SlotSheet { key, outcome, decided_at, body } = slot;
+        let columns = params![name.0, name.1, &*key.series.0, key.nominal.as_millis(), outcome, decided_at, body];
+        if self.conn.prepare_cached(include_str!("../../queries/update_slot.sql"))?.execute(columns)? == 0 {
+            self.insert_slot(name, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Oldest decision first. How many went.
+    pub(super) fn prune_slots(&self, before: i64, limit: usize) -> Result<u64, Fault> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let gone = self.conn.prepare_cached(include_str!("../../queries/prune_slots.sql"))?.execute([before, limit])?;
+        Ok(gone as u64)
+    }
+}

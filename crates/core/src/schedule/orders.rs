@@ -1,0 +1,168 @@
+//! What people tell a schedule.
+
+use std::sync::Arc;
+
+use super::turn::{Step, Turn, Why};
+use super::{
+    BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Outcome, Schedule, Series, SlotKey, Spec,
+    Timetable,
+};
+use crate::request::Caller;
+use crate::time::Timestamp;
+
+/// Something is due and may have been begun: turn the schedule first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the schedule is about to start something; try again")]
+pub struct Unsettled;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BackfillRefused {
+    #[error("from must not be after to; swap them")]
+    Backwards,
+    #[error("to lies in the future; a backfill makes up for times that have passed")]
+    Future,
+    #[error("no time of the schedule lies between from and to")]
+    Empty,
+    #[error("{0} times lie between from and to, and a backfill may start {BACKFILL_SLOTS_MAX}; choose a shorter span")]
+    TooMany(Count),
+    #[error("concurrency must be between 1 and {BACKFILL_CONCURRENCY_MAX}")]
+    Concurrency,
+    #[error("the schedule has {BACKFILLS_MAX} backfills under way; wait for one of them, or cancel it")]
+    Busy,
+    #[error("a backfill {0:?} is under way already")]
+    Taken(Arc<str>),
+    #[error("the times of the schedule cannot be worked out: {0}")]
+    Unreadable(String),
+}
+
+impl Schedule {
+    /// A new schedule. Times up to now are none of its business.
+    pub fn begin(name: Arc<str>, spec: Spec, caller: &Caller, birth: Arc<str>, now: Timestamp) -> Self {
+        let schedule = Self {
+            tenant: caller.tenant.clone(),
+            name,
+            version: 0,
+            actor: caller.actor.clone(),
+            actor_type: caller.actor_type.clone(),
+            wakes_at: None,
+            birth,
+            revision: 1,
+            done_until: now,
+            catching_up: None,
+            paused_at: spec.paused.then_some(now),
+            triggered_at: None,
+            open: Vec::new(),
+            backfills: Vec::new(),
+            spec,
+        };
+        Step::new(&schedule, now).finish().schedule
+    }
+
+    /// Does as another spec says from now on. Times that are decided stay decided; if the spec means other times, those up
+    /// to now that are not lapse. `None` if it says the same already.
+    pub fn apply(&self, spec: Spec, caller: &Caller, now: Timestamp) -> Result<Option<Turn>, Unsettled> {
+        if spec == self.spec {
+            return Ok(None);
+        }
+        self.settled()?;
+        let mut step = Step::new(self, now);
+        if self.paused_at.is_some() {
+            step.lapse_until_now(Why::Paused);
+        } else if !spec.means_the_times_of(&self.spec) {
+            step.lapse_until_now(Why::Changed);
+        }
+        if spec.paused != self.spec.paused {
+            step.next.paused_at = spec.paused.then_some(now);
+        }
+        step.next.revision += 1;
+        step.next.actor = caller.actor.clone();
+        step.next.actor_type = caller.actor_type.clone();
+        step.table = Timetable::of(&spec).ok();
+        step.next.spec = spec;
+        Ok(Some(step.finish()))
+    }
+
+    /// Nothing starts by itself from now on: neither its own times nor backfills. `None` if it is paused.
+    pub fn pause(&self, now: Timestamp) -> Option<Turn> {
+        let mut step = self.paused_at.is_none().then(|| Step::new(self, now))?;
+        step.next.paused_at = Some(now);
+        Some(step.finish())
+    }
+
+    /// Goes on. The times that fell into the pause are not made up for; one slot says how many they were.
+    pub fn resume(&self, now: Timestamp) -> Option<Turn> {
+        self.paused_at?;
+        let mut step = Step::new(self, now);
+        step.lapse_until_now(Why::Paused);
+        step.next.paused_at = None;
+        Some(step.finish())
+    }
+
+    /// Starts out of turn, paused or not. It waits in line with the schedule's own times as the overlap says.
+    pub fn trigger(&self, now: Timestamp) -> Turn {
+        let mut step = Step::new(self, now);
+        let after = |last: Timestamp| Timestamp::from_millis(last.as_millis() + 1);
+        let nominal = self.triggered_at.map_or(now, |last| now.max(after(last)));
+        let (outcome, reason) = step.place_in_line(nominal);
+        step.add(SlotKey { series: Series::manual(), nominal }, outcome, reason);
+        step.next.triggered_at = Some(nominal);
+        step.finish()
+    }
+
+    /// Makes up for the times of a span, both ends included, whatever `start_at` and `end_at` say.
+    pub fn backfill(&self, ask: Backfill, now: Timestamp) -> Result<Turn, BackfillRefused> {
+        if ask.done_until >= ask.until {
+            return Err(BackfillRefused::Backwards);
+        }
+        if ask.until > now {
+            return Err(BackfillRefused::Future);
+        }
+        if ask.concurrency == 0 || ask.concurrency > BACKFILL_CONCURRENCY_MAX {
+            return Err(BackfillRefused::Concurrency);
+        }
+        if self.backfills.len() >= BACKFILLS_MAX {
+            return Err(BackfillRefused::Busy);
+        }
+        if self.backfills.iter().any(|other| other.id == ask.id) {
+            return Err(BackfillRefused::Taken(ask.id));
+        }
+        let table = Timetable::of(&self.spec).map_err(BackfillRefused::Unreadable)?.unbounded();
+        match table.count_up_to(BACKFILL_SLOTS_MAX, ask.done_until, ask.until) {
+            Count::Exactly(0) => return Err(BackfillRefused::Empty),
+            Count::Exactly(count) if count <= BACKFILL_SLOTS_MAX as u64 => {}
+            count => return Err(BackfillRefused::TooMany(count)),
+        }
+        let mut step = Step::new(self, now);
+        step.next.backfills.push(ask);
+        Ok(step.finish())
+    }
+
+    /// Starts no more of a backfill. What it started goes on. `None` if there is no such backfill.
+    pub fn cancel_backfill(&self, id: &str, now: Timestamp) -> Option<Turn> {
+        let at = self.backfills.iter().position(|backfill| *backfill.id == *id)?;
+        let mut step = Step::new(self, now);
+        step.next.backfills.remove(at);
+        let series = self.backfills[at].series();
+        step.next.open.retain(|slot| slot.key.series != series || slot.outcome == Outcome::Due);
+        Some(step.finish())
+    }
+
+    /// Its last turn. What waits is not started any more; what was started goes on.
+    pub fn retire(&self, now: Timestamp) -> Result<Turn, Unsettled> {
+        self.settled()?;
+        let mut step = Step::new(self, now);
+        step.skip_queued("the schedule was removed");
+        Ok(step.finish())
+    }
+
+    /// What is due was made of this spec and must be begun with it.
+    fn settled(&self) -> Result<(), Unsettled> {
+        let due = self.open.iter().any(|slot| slot.outcome == Outcome::Due);
+        if due { Err(Unsettled) } else { Ok(()) }
+    }
+
+    /// The next times of its own.
+    pub fn upcoming(&self, now: Timestamp, count: usize) -> Result<Vec<Timestamp>, String> {
+        Timetable::of(&self.spec).map(|table| table.upcoming(self.done_until.max(now), count))
+    }
+}

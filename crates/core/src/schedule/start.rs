@@ -1,0 +1,130 @@
+//! What a slot starts, made of the spec and the time it is for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::template::Scope;
+use super::timing::write_in;
+use super::{DagWork, JobWork, Outcome, Schedule, Series, Slot, SlotKey, Spec, Target, Timetable, Work};
+use crate::ids::{JobId, RunId};
+use crate::request::{Caller, JobRequest, Json, NewJob};
+use crate::time::Timestamp;
+
+/// What is to be begun for a slot.
+#[derive(Clone, Debug)]
+pub enum Begin {
+    Job(Arc<JobRequest>),
+    Run(RunAsk),
+    /// It cannot be made: the slot is refused for this reason.
+    Nothing(Arc<str>),
+}
+
+/// A run of a DAG. Whether there is such a DAG and its parameters fit is known only when it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunAsk {
+    pub id: RunId,
+    pub dag: Arc<str>,
+    /// The newest if absent.
+    pub version: Option<u32>,
+    pub params: Value,
+}
+
+impl Schedule {
+    /// Whose everything is that it starts.
+    pub fn caller(&self) -> Caller {
+        Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone())
+    }
+
+    /// What is due and may still have to be begun. A slot that waits since before `keep` is left out: what it had started
+    /// may be forgotten already, and would be started again.
+    pub fn unbegun(&self, now: Timestamp, keep: Duration) -> impl Iterator<Item = (&Target, Begin)> {
+        let due = self.open.iter().filter(move |slot| slot.outcome == Outcome::Due && !is_forgotten(slot, now, keep));
+        due.filter_map(|slot| slot.target.as_ref().map(|target| (target, self.begin_target(&slot.key, target))))
+    }
+
+    /// What was started and has not been seen to end.
+    pub fn at_work(&self) -> impl Iterator<Item = &Target> {
+        self.open.iter().filter(|slot| slot.outcome == Outcome::Started).filter_map(|slot| slot.target.as_ref())
+    }
+
+    /// When a slot was to start. Those of backfills are late by intent.
+    pub fn due_at(&self, key: &SlotKey) -> Option<Timestamp> {
+        if key.series != Series::own() {
+            return key.series.is_in_line().then_some(key.nominal);
+        }
+        let next = || Timetable::of(&self.spec).ok()?.next(key.nominal);
+        let jitter = if self.spec.jitter_ms == 0 { Duration::ZERO } else { self.jitter(key, next()) };
+        Some(key.nominal + jitter)
+    }
+
+    fn begin_target(&self, key: &SlotKey, target: &Target) -> Begin {
+        let made = match (target, &self.spec.work) {
+            (Target::Job(id), Work::Job(work)) => self.scope(key).and_then(|scope| {
+                let new = new_job(work, &scope)?;
+                let request = JobRequest::check(new, &self.caller(), || id.clone());
+                let request = request.map_err(|errors| in_words(&errors))?;
+                Ok(Begin::Job(Arc::new(request)))
+            }),
+            (Target::Run(id), Work::Dag(work)) => self.scope(key).and_then(|scope| {
+                let params = scope.fill(&work.params, "params")?;
+                let DagWork { name, version, .. } = work;
+                Ok(Begin::Run(RunAsk { id: id.clone(), dag: name.clone(), version: *version, params }))
+            }),
+            _ => Err("the schedule starts something else now".to_owned()),
+        };
+        made.unwrap_or_else(|reason| Begin::Nothing(reason.into()))
+    }
+
+    fn scope(&self, key: &SlotKey) -> Result<Scope, String> {
+        scope(&self.name, &self.spec, key)
+    }
+}
+
+/// What the holes of a spec are filled with.
+pub(super) fn scope(name: &str, spec: &Spec, key: &SlotKey) -> Result<Scope, String> {
+    let nominal = write_in(&spec.time_zone, key.nominal)?;
+    Ok(Scope::new(name, &nominal, key.nominal.as_millis(), &key.series.0))
+}
+
+/// T-4: by now nobody can tell whether it was started.
+pub(super) fn is_forgotten(slot: &Slot, now: Timestamp, keep: Duration) -> bool {
+    now.since(slot.decided_at) >= keep
+}
+
+pub(super) fn new_job(work: &JobWork, scope: &Scope) -> Result<NewJob, String> {
+    let payload = scope.fill(&work.payload, "payload")?;
+    let key = work.concurrency_key.as_ref().map(|key| scope.fill_plain(key, "concurrency_key")).transpose()?;
+    Ok(NewJob {
+        topic: work.topic.to_string(),
+        payload: Some(Json::trusted(payload.to_string())),
+        priority: work.priority,
+        labels: scope.fill_map(&work.labels, "labels")?,
+        env: scope.fill_map(&work.env, "env")?,
+        max_attempts: work.max_attempts,
+        timeout_ms: work.timeout_ms,
+        deadline_ms: work.deadline_ms,
+        requires: work.requires.clone(),
+        capability: work.capability.clone(),
+        risk_tags: work.risk_tags.clone(),
+        concurrency_key: key,
+        ..NewJob::default()
+    })
+}
+
+fn in_words(errors: &[crate::request::FieldError]) -> String {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    format!("its job is not valid: {}", errors.join("; "))
+}
+
+/// What a job would be, to be checked before there is one.
+pub(super) fn sample(name: &str, spec: &Spec, work: &JobWork) -> Result<NewJob, String> {
+    let nominal = Timetable::of(spec)?.next(Timestamp::ZERO).unwrap_or_default();
+    new_job(work, &scope(name, spec, &SlotKey { series: Default::default(), nominal })?)
+}
+
+/// In the place of an id that is not known yet.
+pub(super) fn some_id() -> JobId {
+    JobId::from("x")
+}

@@ -1,0 +1,42 @@
+//! Ids of what schedules start.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::{Schedule, SlotKey, Target, Work};
+use crate::ids::{JobId, RunId};
+use crate::time::Timestamp;
+
+impl Schedule {
+    /// T-3: the id follows from the schedule and the time alone, so that whoever starts it starts the same.
+    pub(super) fn target(&self, key: &SlotKey) -> Target {
+        let id = self.derived(key);
+        match self.spec.work {
+            Work::Job(_) => Target::Job(JobId::new(format!("{}{id}", JobId::SCHEDULED_PREFIX))),
+            Work::Dag(_) => Target::Run(RunId::new(format!("{}{id}", RunId::PREFIX))),
+        }
+    }
+
+    fn derived(&self, key: &SlotKey) -> uuid::Uuid {
+        let mut digest = Sha256::new();
+        for part in [self.tenant.as_str(), &self.name, &self.birth, &key.series.0] {
+            // No name holds a NUL: what is written is different for different parts.
+            digest.update(part);
+            digest.update([0]);
+        }
+        digest.update(key.nominal.as_millis().to_be_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest.finalize()[..16]);
+        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    }
+
+    /// How much later than its nominal time a time of its own starts: the same for the same time, and before the next.
+    pub(super) fn jitter(&self, key: &SlotKey, next: Option<Timestamp>) -> Duration {
+        let most = next.map_or(u64::MAX, |next| next.since(key.nominal).as_millis() as u64).saturating_sub(1);
+        let most = most.min(self.spec.jitter_ms);
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&Sha256::digest(self.derived(key).as_bytes())[..8]);
+        Duration::from_millis(u64::from_be_bytes(bytes) % (most + 1))
+    }
+}

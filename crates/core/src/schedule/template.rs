@@ -1,0 +1,136 @@
+//! Holes in the texts of what a schedule starts, filled with which time it is for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cel::common::value::{CowVal, Val};
+use cel::context::VariableResolver;
+use serde_json::Value;
+
+use crate::config::Place;
+use crate::dag::pieces::{Piece, pieces};
+use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
+
+/// What expressions may name.
+pub(super) const VARIABLES: [&str; 4] = ["schedule", "nominal", "nominal_ms", "series"];
+
+/// Which time it is for.
+pub(super) struct Scope {
+    values: [Box<dyn Val>; VARIABLES.len()],
+}
+
+impl Scope {
+    /// `nominal` is the time in words.
+    pub(super) fn new(schedule: &str, nominal: &str, nominal_ms: i64, series: &str) -> Self {
+        let values: [Value; 4] = [schedule.into(), nominal.into(), nominal_ms.into(), series.into()];
+        Self { values: values.map(formula::from_json) }
+    }
+
+    /// JSON with the holes of all its texts filled. A text that is one hole and nothing else keeps the type of its value.
+    pub(super) fn fill(&self, json: &Value, name: &str) -> Result<Value, String> {
+        match json {
+            Value::String(text) => self.fill_text(text, name),
+            Value::Array(items) => items.iter().map(|item| self.fill(item, name)).collect(),
+            Value::Object(entries) => {
+                let filled = entries.iter().map(|(key, value)| Ok((key.clone(), self.fill(value, name)?)));
+                filled.collect::<Result<_, String>>().map(Value::Object)
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    fn fill_text(&self, text: &str, name: &str) -> Result<Value, String> {
+        let parts = pieces(text).ok_or_else(|| unclosed(name))?;
+        if let [Piece::Hole(hole)] = parts.as_slice() {
+            return self.evaluate(hole, name);
+        }
+        let mut filled = String::new();
+        for part in parts {
+            match part {
+                Piece::Text(constant) => filled.push_str(&constant),
+                Piece::Hole(hole) => filled.push_str(&written(self.evaluate(hole, name)?)),
+            }
+        }
+        Ok(filled.into())
+    }
+
+    /// Text whatever the hole gives.
+    pub(super) fn fill_plain(&self, text: &str, name: &str) -> Result<String, String> {
+        self.fill_text(text, name).map(written)
+    }
+
+    pub(super) fn fill_map(&self, texts: &BTreeMap<String, String>, name: &str) -> Result<BTreeMap<String, String>, String> {
+        texts.iter().map(|(key, text)| Ok((key.clone(), self.fill_plain(text, name)?))).collect()
+    }
+
+    fn evaluate(&self, hole: &str, name: &str) -> Result<Value, String> {
+        let mut regexes = Regexes::new();
+        let mut expression = formula::parse(hole, wording(name)).map_err(|fault| fault.to_string())?;
+        if let Some(fault) = formula::check(&expression, wording(name), &mut regexes, &mut Names { name }).first() {
+            return Err(fault.to_string());
+        }
+        formula::unqualify(&mut expression);
+        let context = formula::context(self, &Arc::new(regexes));
+        let value = formula::evaluate(&expression, &context, formula::in_words, formula::to_json);
+        value.map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+impl VariableResolver for Scope {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        let number = VARIABLES.iter().position(|known| *known == variable)?;
+        Some(CowVal::Borrowed(self.values[number].as_ref()))
+    }
+}
+
+/// Everything that is wrong with the holes of a text, wherever they are filled.
+pub(super) fn faults(text: &str, name: &str, at: Place, found: &mut Vec<(Place, Fault)>) {
+    let Some(parts) = pieces(text) else {
+        return found.push((at, Fault::new(unclosed(name))));
+    };
+    for part in parts {
+        let Piece::Hole(hole) = part else { continue };
+        match formula::parse(hole, wording(name)) {
+            Err(fault) => found.push((at, fault)),
+            Ok(expression) => {
+                let faults = formula::check(&expression, wording(name), &mut Regexes::new(), &mut Names { name });
+                found.extend(faults.into_iter().map(|fault| (at, fault)));
+            }
+        }
+    }
+}
+
+fn wording(name: &str) -> Wording<'_> {
+    Wording { name, remedy: "shorten it" }
+}
+
+fn unclosed(name: &str) -> String {
+    format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text")
+}
+
+/// A value inside of a text: texts as they are, all else as JSON.
+fn written(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+struct Names<'a> {
+    name: &'a str,
+}
+
+impl Vocabulary for Names<'_> {
+    fn variable(&mut self, variable: &str) -> Result<(), Fault> {
+        if VARIABLES.contains(&variable) {
+            return Ok(());
+        }
+        let message = format!("unknown name {variable:?} in {}; it knows {}", self.name, VARIABLES.join(", "));
+        Err(Fault::unknown(message, variable, VARIABLES))
+    }
+
+    fn field(&mut self, variable: &str, _field: &str) -> Result<(), Fault> {
+        self.variable(variable)?;
+        Err(Fault::new(format!("{variable} in {} has no fields", self.name)))
+    }
+}

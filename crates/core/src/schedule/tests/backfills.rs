@@ -1,0 +1,68 @@
+use super::*;
+
+fn asked(schedule: &Schedule, from: i64, to: i64, concurrency: u32) -> Result<Turn, BackfillRefused> {
+    schedule.backfill(Backfill::new("b".into(), ms(from), ms(to), concurrency), ms(100 * DAY))
+}
+
+fn daily() -> Schedule {
+    begun(spec("cron: 0 2 * * *\nstart_at: 1970-04-11T00:00:00Z"), ms(100 * DAY))
+}
+
+#[test]
+fn a_backfill_starts_each_time_of_its_span_once_a_few_at_a_time() {
+    let mut schedule = asked(&daily(), 0, 9 * DAY + 2 * HOUR, 3).unwrap().schedule;
+    assert_eq!(schedule.wakes_at, Some(ms(100 * DAY)));
+    let mut started = Vec::new();
+    for step in 0..100 {
+        let now = ms(100 * DAY + step);
+        let Some(turn) = settle(&schedule, now) else { break };
+        started.extend(turn.fresh.iter().map(|slot| slot.key.nominal.as_millis()));
+        assert!(turn.schedule.open.len() <= 3);
+        let at_work = ended(&turn.schedule, now);
+        schedule = turn.schedule.turn(&at_work).map_or(turn.schedule, |turn| {
+            started.extend(turn.fresh.iter().map(|slot| slot.key.nominal.as_millis()));
+            turn.schedule
+        });
+    }
+    assert_eq!(started, (0..=9).map(|day| day * DAY + 2 * HOUR).collect::<Vec<_>>());
+    assert!(schedule.backfills.is_empty() && schedule.open.is_empty(), "it is done with: {schedule:?}");
+}
+
+#[test]
+fn a_backfill_does_not_get_in_the_way_of_the_schedules_own_times() {
+    let (schedule, _) = run(asked(&daily(), 0, 9 * DAY, 2).unwrap().schedule, ms(100 * DAY));
+    let (schedule, slots) = run(schedule, ms(100 * DAY + 2 * HOUR));
+    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, Outcome::Started)]);
+    assert_eq!(schedule.at_work().count(), 3);
+}
+
+#[test]
+fn a_cancelled_backfill_starts_no_more() {
+    let (schedule, slots) = run(asked(&daily(), 0, 9 * DAY, 2).unwrap().schedule, ms(100 * DAY));
+    assert_eq!(slots.len(), 2);
+    let cancelled = schedule.cancel_backfill("b", ms(100 * DAY)).unwrap().schedule;
+    assert!(cancelled.open.is_empty());
+    assert_eq!(cancelled.wakes_at, Some(ms(100 * DAY + 2 * HOUR)));
+    assert!(cancelled.cancel_backfill("b", ms(100 * DAY)).is_none());
+}
+
+#[test]
+fn a_backfill_that_makes_no_sense_is_refused() {
+    let schedule = daily();
+    let refusal = |from, to, concurrency| asked(&schedule, from, to, concurrency).unwrap_err();
+    assert_eq!(refusal(DAY, 0, 1), BackfillRefused::Backwards);
+    assert_eq!(refusal(0, 101 * DAY, 1), BackfillRefused::Future);
+    assert_eq!(refusal(0, HOUR, 1), BackfillRefused::Empty);
+    assert_eq!(refusal(0, DAY, 0), BackfillRefused::Concurrency);
+    assert_eq!(refusal(0, DAY, 101), BackfillRefused::Concurrency);
+    let secondly = begun(spec("every: 1s"), ms(100 * DAY));
+    let refused = asked(&secondly, 1, 2 * DAY, 1).unwrap_err();
+    assert_eq!(refused, BackfillRefused::TooMany(Count::Exactly(172_800)));
+    assert!(refused.to_string().starts_with("172800 times lie between from and to"));
+    let mut busy = schedule;
+    for number in 0..BACKFILLS_MAX {
+        let ask = Backfill::new(number.to_string().into(), ms(0), ms(DAY), 1);
+        busy = busy.backfill(ask, ms(100 * DAY)).unwrap().schedule;
+    }
+    assert_eq!(asked(&busy, 0, DAY, 1).unwrap_err(), BackfillRefused::Busy);
+}

@@ -1,0 +1,94 @@
+//! Cron expressions on a zone's clock.
+//!
+//! The parser and the calendar are a library's; what happens when clocks are set is decided here:
+//! - An expression that names certain hours means times of the day, each once. One that a clock set forward leaps over
+//!   is kept at the first moment after the leap; several of them are one. One that a clock set back shows twice is kept
+//!   the first time.
+//! - An expression that means every hour goes on through both: it is kept whenever the clock shows such a time, be it for
+//!   the second time, and not at times that the clock does not show.
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+/// A span at the end of the library's calendar in which every day of the year falls on every day of the week.
+const LAST_YEARS: DateTime = DateTime::constant(4956, 1, 1, 0, 0, 0, 0);
+/// Clocks are set twice a year, and the rarest day of a calendar comes within 40 years.
+const CHANGES_MAX: usize = 200;
+const NICKNAMES: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+
+#[derive(Debug)]
+pub(super) struct CronTimes {
+    cron: Cron,
+    zone: TimeZone,
+    every_hour: bool,
+}
+
+impl CronTimes {
+    pub(super) fn parse(text: &str, zone: TimeZone) -> Result<Self, String> {
+        let nickname = text.trim().starts_with('@');
+        if nickname && !NICKNAMES.iter().any(|known| known.eq_ignore_ascii_case(text.trim())) {
+            return Err(format!("{text:?} is no cron expression; the names are {}", NICKNAMES.join(", ")));
+        }
+        let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
+        let cron = parser.parse(text).map_err(|error| {
+            format!("{text:?} is no cron expression; it has minute, hour, day, month and weekday, and may have seconds before them: {error}")
+        })?;
+        let every_hour = cron.pattern.hours.values().len() == 24;
+        let times = Self { cron, zone, every_hour };
+        match times.shown_from(LAST_YEARS, true) {
+            Some(_) => Ok(times),
+            None => Err(format!("{text:?} never comes: no month has such a day")),
+        }
+    }
+
+    /// The first time after a moment.
+    pub(super) fn next(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        if self.every_hour { self.next_shown(after) } else { self.next_of_day(after) }
+    }
+
+    /// The first matching time of an even clock.
+    fn shown_from(&self, from: DateTime, inclusive: bool) -> Option<DateTime> {
+        self.cron.find_next_occurrence(&from, inclusive).ok()
+    }
+
+    /// Later times of the day are never kept before earlier ones, so the first that is kept after the moment is the one.
+    fn next_of_day(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let mut shown = self.shown_from(self.zone.to_datetime(after), true)?;
+        loop {
+            let kept = self.kept_at(shown)?;
+            if kept > after {
+                return Some(kept);
+            }
+            shown = self.shown_from(shown, false)?;
+        }
+    }
+
+    /// When a time of the day is kept.
+    fn kept_at(&self, shown: DateTime) -> Option<jiff::Timestamp> {
+        let at = |offset: Offset| offset.to_timestamp(shown).ok();
+        match self.zone.to_ambiguous_timestamp(shown).offset() {
+            AmbiguousOffset::Unambiguous { offset } => at(offset),
+            AmbiguousOffset::Fold { before, .. } => at(before),
+            // By the clock that was in force after the leap, the time lies before it.
+            AmbiguousOffset::Gap { after, .. } => self.zone.following(at(after)?).next().map(|leap| leap.timestamp()),
+        }
+    }
+
+    /// Goes from one setting of the clock to the next.
+    fn next_shown(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let (mut from, mut inclusive) = (after, false);
+        for _ in 0..CHANGES_MAX {
+            let offset = self.zone.to_offset(from);
+            let change = self.zone.following(from).next().map(|change| change.timestamp());
+            let found = self.shown_from(offset.to_datetime(from), inclusive)?;
+            let found = offset.to_timestamp(found).ok()?;
+            match change.filter(|change| *change <= found) {
+                None => return Some(found),
+                Some(change) => (from, inclusive) = (change, true),
+            }
+        }
+        None
+    }
+}

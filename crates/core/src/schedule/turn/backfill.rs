@@ -1,0 +1,53 @@
+//! Backfills: times of a span in the past, a few at a time.
+
+use super::super::{Backfill, Outcome, Slot, SlotKey, Timetable};
+use super::Step;
+use crate::time::Timestamp;
+
+impl Step {
+    /// T-6: starts as many as may be at work at once, each time once, and forgets a backfill that is done.
+    pub(super) fn backfill(&mut self) {
+        if self.next.backfills.is_empty() {
+            return;
+        }
+        let Ok(table) = Timetable::of(&self.next.spec).map(Timetable::unbounded) else { return };
+        for mut backfill in std::mem::take(&mut self.next.backfills) {
+            while self.has_room(&backfill)
+                && let Some(nominal) = left(&table, &backfill)
+            {
+                self.add(SlotKey { series: backfill.series(), nominal }, Outcome::Due, None);
+                backfill.done_until = nominal;
+            }
+            if left(&table, &backfill).is_some() || self.open_of(&backfill).next().is_some() {
+                self.next.backfills.push(backfill);
+            }
+        }
+    }
+
+    fn has_room(&self, backfill: &Backfill) -> bool {
+        self.room() > 0 && self.open_of(backfill).count() < backfill.concurrency as usize
+    }
+
+    fn open_of(&self, backfill: &Backfill) -> impl Iterator<Item = &Slot> {
+        let series = backfill.series();
+        self.next.open.iter().filter(move |slot| slot.key.series == series)
+    }
+
+    /// At once if there is room that this turn could not use up, else when something may have ended.
+    pub(super) fn backfills_wake_at(&self) -> Option<Timestamp> {
+        let wakes = |backfill: &Backfill| {
+            let full = self.open_of(backfill).count() >= backfill.concurrency as usize;
+            let all = left_of(&self.next, backfill).is_none();
+            if full || all { self.look_again(self.open_of(backfill)) } else { Some(self.now) }
+        };
+        self.next.backfills.iter().filter_map(wakes).min()
+    }
+}
+
+fn left(table: &Timetable, backfill: &Backfill) -> Option<Timestamp> {
+    table.next(backfill.done_until).filter(|time| *time <= backfill.until)
+}
+
+fn left_of(schedule: &super::Schedule, backfill: &Backfill) -> Option<Timestamp> {
+    left(&Timetable::of(&schedule.spec).ok()?.unbounded(), backfill)
+}

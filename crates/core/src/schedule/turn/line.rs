@@ -1,0 +1,76 @@
+//! The schedule's own times and starts out of turn wait for each other as the overlap says.
+
+use super::super::{Outcome, Overlap, Slot};
+use super::Step;
+use crate::time::Timestamp;
+
+impl Step {
+    /// T-5: what becomes of a time, given what is before it.
+    pub(in crate::schedule) fn place_in_line(&mut self, time: Timestamp) -> (Outcome, Option<String>) {
+        let Some(ahead) = self.line().next() else { return (Outcome::Due, None) };
+        let (ahead, waiting) = (ahead.key.nominal, self.queued().count());
+        match self.next.spec.overlap {
+            Overlap::Allow => (Outcome::Due, None),
+            Overlap::Skip => (Outcome::Skipped, Some(format!("what {} started was still at work", self.written(ahead)))),
+            Overlap::Queue if waiting >= self.next.spec.queue as usize => {
+                (Outcome::Skipped, Some(format!("the queue was full: {waiting} waited already")))
+            }
+            Overlap::Queue => (Outcome::Queued, Some(format!("waits until what {} started has ended", self.written(ahead)))),
+            Overlap::Replace => {
+                self.skip_queued(&format!("replaced by {}", self.written(time)));
+                (Outcome::Queued, Some(format!("waits until what {} started has stopped", self.written(ahead))))
+            }
+        }
+    }
+
+    /// Those that wait start in order, as soon as there is nothing before them.
+    pub(super) fn promote(&mut self) {
+        while let Some(at) = self.next.open.iter().position(|slot| slot.outcome == Outcome::Queued) {
+            let busy = self.line().any(|slot| slot.outcome != Outcome::Queued);
+            if (busy && self.next.spec.overlap != Overlap::Allow) || self.due() >= super::DUE_MAX {
+                break;
+            }
+            let queued = self.next.open.remove(at);
+            let target = Some(self.next.target(&queued.key));
+            let due = Slot { outcome: Outcome::Due, reason: None, target, decided_at: self.now, ..queued };
+            self.rewrite(due.clone());
+            self.next.open.push(due);
+        }
+    }
+
+    /// Said at every turn until it has ended: whoever was to stop it may have crashed.
+    pub(super) fn stop_replaced(&mut self) {
+        if self.next.spec.overlap != Overlap::Replace || self.queued().next().is_none() {
+            return;
+        }
+        let at_work = self.line().filter(|slot| slot.outcome == Outcome::Started);
+        self.stop = at_work.filter_map(|slot| slot.target.clone()).collect();
+    }
+
+    pub(in crate::schedule) fn skip_queued(&mut self, reason: &str) {
+        let (queued, open) =
+            std::mem::take(&mut self.next.open).into_iter().partition(|slot| slot.outcome == Outcome::Queued);
+        self.next.open = open;
+        let queued: Vec<Slot> = queued;
+        for slot in queued {
+            self.rewrite(Slot { outcome: Outcome::Skipped, reason: Some(reason.into()), decided_at: self.now, ..slot });
+        }
+    }
+
+    pub(super) fn queue_wakes_at(&self) -> Option<Timestamp> {
+        self.queued().next()?;
+        self.look_again(self.line())
+    }
+
+    fn line(&self) -> impl Iterator<Item = &Slot> {
+        self.next.open.iter().filter(|slot| slot.key.series.is_in_line())
+    }
+
+    fn queued(&self) -> impl Iterator<Item = &Slot> {
+        self.next.open.iter().filter(|slot| slot.outcome == Outcome::Queued)
+    }
+
+    fn written(&self, time: Timestamp) -> String {
+        self.table.as_ref().map_or_else(|| time.to_string(), |table| table.write(time))
+    }
+}

@@ -1,0 +1,28 @@
+//! Metric families of the gate.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCode {
+    code: &'static str,
+}
+
+#[derive(Clone)]
+pub struct AccessMetrics {
+    refused: Family<ByCode, Counter>,
+}
+
+impl AccessMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let refused = Family::<ByCode, Counter>::default();
+        registry.register("access_refused", "Requests that were not let in, by the code they were told", refused.clone());
+        Self { refused }
+    }
+
+    pub fn refused(&self, code: &'static str) {
+        self.refused.get_or_create(&ByCode { code }).inc();
+    }
+}

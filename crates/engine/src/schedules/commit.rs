@@ -1,0 +1,99 @@
+//! Turns become durable, in batches of a bounded size.
+
+use std::collections::BTreeSet;
+
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::schedule::{Outcome, Slot, Turn};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{ScheduleChange, StoreError, TurnConflict};
+
+use super::awaited::key_of;
+use crate::Inner;
+
+/// A decision about one schedule, on its way.
+pub(crate) struct Decided {
+    pub(crate) turn: Turn,
+    /// The schedule goes.
+    pub(crate) gone: bool,
+    pub(crate) audit: Vec<AuditEntry>,
+}
+
+impl Decided {
+    pub(crate) fn of(turn: Turn) -> Self {
+        Self { turn, gone: false, audit: Vec::new() }
+    }
+
+    fn rows(&self) -> usize {
+        1 + self.turn.fresh.len() + self.turn.changed.len()
+    }
+}
+
+impl Inner {
+    /// Commits turns, each alone; answers in the order given.
+    pub(crate) async fn commit_turns(
+        &self,
+        decided: Vec<Decided>,
+        now: Timestamp,
+    ) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+        let mut answers = Vec::with_capacity(decided.len());
+        let mut decided = decided.into_iter().peekable();
+        while decided.peek().is_some() {
+            let (mut batch, mut rows) = (Vec::new(), 0);
+            while let Some(next) = decided.next_if(|next| rows == 0 || rows + next.rows() <= self.settings.batch_max) {
+                rows += next.rows();
+                batch.push(next);
+            }
+            answers.extend(self.commit_batch(batch, now).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn commit_batch(&self, batch: Vec<Decided>, now: Timestamp) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+        let change = |Decided { turn, gone, audit }: Decided| ScheduleChange {
+            schedule: turn.schedule,
+            gone,
+            fresh: turn.fresh,
+            changed: turn.changed,
+            audit,
+        };
+        let changes: Vec<ScheduleChange> = batch.into_iter().map(change).collect();
+        let committed = self.ports.store.turn(changes.clone()).await;
+        self.health.store_answered(committed.is_ok());
+        let answers = match committed {
+            Err(StoreError::UnknownOutcome(text)) => {
+                self.read_back(&changes).await.ok_or(StoreError::UnknownOutcome(text))?
+            }
+            other => other?,
+        };
+        for (change, _) in changes.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()) {
+            self.count_slots(change, now);
+        }
+        Ok(answers)
+    }
+
+    /// What became of a commit whose outcome is unknown: the turn is ours if the schedule is as we left it. If it is not,
+    /// somebody may have turned it since, or the commit may still come. That does not matter to a turn, which is decided anew
+    /// from whatever is there; but an order would be followed twice.
+    async fn read_back(&self, changes: &[ScheduleChange]) -> Option<Vec<Result<(), TurnConflict>>> {
+        let keys: Vec<_> = changes.iter().map(|change| key_of(&change.schedule)).collect();
+        let stored = self.ports.store.load_schedules(&keys).await.ok()?;
+        let ours = |(change, stored): (&ScheduleChange, Option<_>)| {
+            let there = if change.gone { stored.is_none() } else { stored.as_ref() == Some(&change.schedule) };
+            let is_order = !change.audit.is_empty();
+            if there { Some(Ok(())) } else { (!is_order).then_some(Err(TurnConflict)) }
+        };
+        changes.iter().zip(stored).map(ours).collect()
+    }
+
+    fn count_slots(&self, change: &ScheduleChange, now: Timestamp) {
+        let mut counted = BTreeSet::new();
+        let written: Vec<&Slot> = change.fresh.iter().chain(&change.changed).collect();
+        for slot in written {
+            self.metrics.schedules.decided(slot.outcome);
+            if slot.outcome == Outcome::Started && counted.insert(&slot.key) {
+                let lag = change.schedule.due_at(&slot.key).map(|due| now.since(due));
+                lag.into_iter().for_each(|lag| self.metrics.schedules.started(lag));
+            }
+        }
+    }
+}

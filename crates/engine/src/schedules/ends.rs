@@ -1,0 +1,87 @@
+//! What has ended of what schedules started, and what has to.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::Action;
+use lockgate_core::dag::plan::Order;
+use lockgate_core::ids::{JobId, RunId};
+use lockgate_core::job::{Input, Job};
+use lockgate_core::request::Caller;
+use lockgate_core::schedule::{News, Schedule, Target};
+use lockgate_ports::StoreError;
+
+use crate::Inner;
+use crate::error::ApiError;
+
+const REPLACED: &str = "the next time of its schedule replaces it";
+/// Runs read at once: each comes with its nodes.
+const RUNS_MAX: usize = 64;
+
+impl Inner {
+    /// In batches, for all of them together. What was there and is gone has ended.
+    pub(super) async fn look_for_ends(&self, schedules: &[Schedule], news: &mut News) -> Result<(), StoreError> {
+        let (jobs, runs) = by_kind(schedules.iter().flat_map(Schedule::at_work));
+        for some in jobs.chunks(self.settings.batch_max) {
+            let found = self.ports.store.load(some).await?;
+            let ended = some.iter().zip(found).filter(|(_, job)| job.as_ref().is_none_or(|job| job.state().is_terminal()));
+            news.ended.extend(ended.map(|(id, _)| Target::Job(id.clone())));
+        }
+        for some in runs.chunks(RUNS_MAX) {
+            let found = self.ports.store.load_runs(some).await?;
+            let ended = some.iter().zip(found).filter(|(_, run)| run.as_ref().is_none_or(|run| run.head.state.is_over()));
+            news.ended.extend(ended.map(|(id, _)| Target::Run(id.clone())));
+        }
+        Ok(())
+    }
+
+    /// As if whoever applied the schedule had cancelled them. What cannot be stopped now is told again by the next turn.
+    pub(super) async fn stop_targets(&self, stop: Vec<(Caller, Vec<Target>)>) {
+        let mut jobs = Vec::new();
+        for (caller, targets) in stop {
+            for target in targets {
+                match target {
+                    Target::Job(id) => jobs.push(id),
+                    Target::Run(id) => self.stop_run(&caller, &id).await,
+                }
+            }
+        }
+        if let Err(error) = self.cancel_jobs(jobs).await {
+            tracing::warn!(%error, "jobs that a later time replaces could not be stopped; trying again with the next turn");
+        }
+    }
+
+    async fn cancel_jobs(&self, ids: Vec<JobId>) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let found = self.ports.store.load(&ids).await?.into_iter().flatten();
+        let cancel = |job: Job| {
+            let actor = job.request.actor.clone();
+            (Arc::new(job), Input::Cancel { actor, note: Some(REPLACED.into()) })
+        };
+        self.drive(found.filter(|job| !job.state().is_terminal()).map(cancel).collect()).await?;
+        Ok(())
+    }
+
+    async fn stop_run(&self, caller: &Caller, id: &RunId) {
+        let detail = serde_json::json!({ "compensate": false, "note": REPLACED });
+        let audit = vec![self.entry(caller, Action::RunCancelled, &id.as_str().into(), &detail)];
+        let order = Order::Cancel { actor: caller.actor.clone(), note: Some(REPLACED.into()), compensate: false };
+        match self.order(id, order, audit).await {
+            // Over already, or on its way there.
+            Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
+            Err(error) => tracing::warn!(run = %id, %error, "a run that a later time replaces was not stopped"),
+        }
+    }
+}
+
+fn by_kind<'a>(targets: impl Iterator<Item = &'a Target>) -> (Vec<JobId>, Vec<RunId>) {
+    let (mut jobs, mut runs) = (Vec::new(), Vec::new());
+    for target in targets {
+        match target {
+            Target::Job(id) => jobs.push(id.clone()),
+            Target::Run(id) => runs.push(id.clone()),
+        }
+    }
+    (jobs, runs)
+}

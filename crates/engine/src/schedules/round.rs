@@ -1,0 +1,76 @@
+//! One round: news of many schedules together, a turn of each.
+
+use std::sync::Arc;
+
+use lockgate_core::schedule::{News, Outcome, Schedule};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
+
+use super::Decided;
+use crate::Inner;
+
+/// How often a schedule is turned before something else is done with it. Each turn begins up to a hundred.
+const TURNS_MAX: usize = 3;
+
+impl Inner {
+    /// Turns schedules until nothing of theirs is about to start: what comes due is written, begun, and written as begun.
+    /// As they are then; those that somebody else turned meanwhile are left out.
+    pub(crate) async fn settle_schedules(
+        &self,
+        mut schedules: Vec<Schedule>,
+        now: Timestamp,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        let mut settled = Vec::with_capacity(schedules.len());
+        for _ in 0..TURNS_MAX {
+            let turned = self.turn_schedules(schedules, now).await?;
+            let (due, still) = turned.into_iter().partition(is_about_to_start);
+            schedules = due;
+            settled.extend::<Vec<_>>(still);
+            if schedules.is_empty() {
+                break;
+            }
+        }
+        settled.extend(schedules);
+        Ok(settled)
+    }
+
+    /// Begins what is due, asks what has ended, decides, commits, acts.
+    async fn turn_schedules(&self, schedules: Vec<Schedule>, now: Timestamp) -> Result<Vec<Schedule>, StoreError> {
+        let mut news = News { now, keep: self.settings.retention, ..News::default() };
+        self.begin_due(&schedules, &mut news).await?;
+        self.look_for_ends(&schedules, &mut news).await?;
+        let (mut turned, mut decided) = (Vec::new(), Vec::new());
+        for schedule in schedules {
+            match schedule.turn(&news) {
+                Some(turn) => decided.push(Decided::of(turn)),
+                None => turned.push(schedule),
+            }
+        }
+        let stops: Vec<_> =
+            decided.iter().map(|decided| (decided.turn.schedule.caller(), decided.turn.stop.clone())).collect();
+        let next: Vec<Schedule> = decided.iter().map(|decided| decided.turn.schedule.clone()).collect();
+        let committed = self.commit_turns(decided, now).await?;
+        let mut stop = Vec::new();
+        for ((schedule, stops), outcome) in next.into_iter().zip(stops).zip(committed) {
+            // Somebody else turned it: whoever loads it next sees what is to be done.
+            if outcome.is_err() {
+                continue;
+            }
+            self.schedules.watch(&schedule);
+            stop.push(stops);
+            turned.push(schedule);
+        }
+        self.stop_targets(stop).await;
+        Ok(turned)
+    }
+
+    /// Schedules by name, as they are; those that are gone are left out.
+    pub(crate) async fn load_schedules(&self, keys: &[super::ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
+        let keys: Vec<(_, Arc<str>)> = keys.to_vec();
+        Ok(self.ports.store.load_schedules(&keys).await?.into_iter().flatten().collect())
+    }
+}
+
+fn is_about_to_start(schedule: &Schedule) -> bool {
+    schedule.open.iter().any(|slot| slot.outcome == Outcome::Due)
+}

@@ -1,0 +1,307 @@
+//! Credentials: who is let in, and who decides about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::access::{ApiKey, Credential, CredentialId, CredentialKind, DigestKey, Grant, Identity, Reach, Role};
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::ids::{ActorId, TenantId, check_name};
+use lockgate_core::request::{FieldError, Json};
+use lockgate_core::time::Timestamp;
+
+use super::to_the_end;
+use crate::Engine;
+use crate::error::ApiError;
+
+/// What a new credential shall be.
+#[derive(Clone, Debug)]
+pub struct NewCredential {
+    pub actor: String,
+    pub actor_type: Option<String>,
+    pub grant: Grant,
+    pub lasts: Option<Duration>,
+}
+
+/// A key, shown this once.
+#[derive(Clone, Debug)]
+pub struct MadeKey {
+    pub credential: Credential,
+    pub key: ApiKey,
+}
+
+/// The longest subject of a certificate that is taken.
+const SUBJECT_BYTES_MAX: usize = 512;
+const PAGE_MAX: usize = 1_000;
+
+impl Engine {
+    /// Who comes in with a key; nobody if it is unknown, wrong or over. All three take the same time.
+    pub async fn identify_key(&self, digest: &DigestKey, key: &ApiKey) -> Result<Option<Identity>, ApiError> {
+        let found = self.credential(&key.id).await?;
+        let stranger = CredentialKind::Key { digest: [0; 32] };
+        let kind = found.as_ref().map_or(&stranger, |credential| &credential.kind);
+        let fits = digest.matches(key, kind);
+        Ok(found.filter(|_| fits).map(|credential| credential.identity()))
+    }
+
+    /// Who comes in with a certificate that the listener has verified.
+    pub async fn identify_certificate(&self, subject: &str) -> Result<Option<Identity>, ApiError> {
+        let found = self.credential(&CredentialId::from(subject)).await?;
+        let named = found.filter(|credential| credential.kind == CredentialKind::Certificate);
+        Ok(named.map(|credential| credential.identity()))
+    }
+
+    /// The credential of this id, if it is good now.
+    async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, ApiError> {
+        let now = self.inner.ports.clock.now();
+        let found = self.inner.keyring.find(&*self.inner.ports.store, id, now).await?;
+        Ok(found.filter(|credential| credential.is_valid(now)))
+    }
+
+    /// Puts on record that somebody known was refused what they asked for.
+    pub async fn note_refused(&self, identity: &Identity, asked: &str, why: &str) {
+        let now = self.inner.ports.clock.now();
+        if !self.inner.keyring.notes((identity.via.clone(), identity.actor.clone()), now) {
+            return;
+        }
+        let tenant = match &identity.grant.reach {
+            Reach::Tenant(tenant) => tenant.clone(),
+            Reach::Everyone => TenantId::from("default"),
+        };
+        let detail = Json::trusted(serde_json::json!({ "via": identity.via, "why": why }).to_string());
+        let (actor, subject) = (identity.actor.clone(), asked.into());
+        let entry = AuditEntry { at: now, tenant, actor, action: Action::AccessRefused, subject, detail };
+        if let Err(error) = self.inner.ports.store.append_audit(vec![entry]).await {
+            tracing::warn!(%error, "a refusal could not be recorded");
+        }
+    }
+
+    /// Makes a key on behalf of somebody who may.
+    pub async fn create_key(&self, by: &Identity, digest: &DigestKey, new: NewCredential) -> Result<MadeKey, ApiError> {
+        let key = self.random_key();
+        let kind = CredentialKind::Key { digest: digest.digest(&key) };
+        let credential = self.checked(by, new, key.id.clone(), kind)?;
+        self.keep(by, &credential).await?;
+        Ok(MadeKey { credential, key })
+    }
+
+    /// Lets the bearer of a certificate in.
+    pub async fn bind_certificate(&self, by: &Identity, subject: &str, new: NewCredential) -> Result<Credential, ApiError> {
+        let named = ["uri:", "dns:", "cn:"].iter().find_map(|kind| subject.strip_prefix(kind));
+        if named.is_none_or(str::is_empty) || subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {
+            let text = format_args!("must be uri:, dns: or cn: and a name, at most {SUBJECT_BYTES_MAX} bytes in all");
+            return Err(ApiError::invalid("subject", text));
+        }
+        let id = CredentialId::from(subject);
+        let credential = self.checked(by, new, id, CredentialKind::Certificate)?;
+        self.keep(by, &credential).await?;
+        Ok(credential)
+    }
+
+    /// A new key for the same bearer. The old one goes on for a while, so that nobody is locked out meanwhile.
+    pub async fn rotate_key(
+        &self,
+        by: &Identity,
+        digest: &DigestKey,
+        id: &CredentialId,
+        overlap: Duration,
+    ) -> Result<MadeKey, ApiError> {
+        let now = self.inner.ports.clock.now();
+        let old = self.manageable(by, id).await?;
+        if !matches!(old.kind, CredentialKind::Key { .. }) || !old.is_valid(now) {
+            return Err(ApiError::invalid("id", "must be that of a key that is still good; make a new one instead"));
+        }
+        let new = NewCredential {
+            actor: old.actor.to_string(),
+            actor_type: old.actor_type.as_ref().map(ToString::to_string),
+            grant: old.grant.clone(),
+            lasts: old.ends_at.map(|end| end.since(old.created_at)),
+        };
+        let made = self.create_key(by, digest, new).await?;
+        self.end(by, &old, now + overlap, Some(&made.credential.id)).await?;
+        Ok(made)
+    }
+
+    /// Makes a credential nothing, at once here and within seconds elsewhere.
+    pub async fn revoke_credential(&self, by: &Identity, id: &CredentialId) -> Result<Credential, ApiError> {
+        let credential = self.manageable(by, id).await?;
+        self.end(by, &credential, self.inner.ports.clock.now(), None).await
+    }
+
+    /// Credentials in reach, by id, after one; and where the list goes on.
+    pub async fn credentials(
+        &self,
+        by: &Identity,
+        after: Option<&CredentialId>,
+        limit: usize,
+    ) -> Result<(Vec<Credential>, Option<CredentialId>), ApiError> {
+        if !(1..=PAGE_MAX).contains(&limit) {
+            return Err(ApiError::invalid("limit", format_args!("must be between 1 and {PAGE_MAX}")));
+        }
+        let (mut after, mut found) = (after.cloned(), Vec::new());
+        // Ids out of reach are not told, not even as the place where a list goes on.
+        while found.len() <= limit {
+            let rows = self.inner.ports.store.credentials(after.as_ref(), PAGE_MAX).await?;
+            after = rows.last().map(|last| last.id.clone());
+            let is_last = rows.len() < PAGE_MAX;
+            found.extend(rows.into_iter().filter(|credential| in_reach(by, credential)));
+            if is_last {
+                break;
+            }
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().map(|last| last.id.clone()).filter(|_| more);
+        Ok((found, next))
+    }
+
+    /// The key of a new installation, for everything. None if there ever was one. It counts once it is kept: until then the
+    /// administrator can be given it, so that a crash in between leaves a key that is good for nothing rather than none.
+    pub async fn first_key(&self, digest: &DigestKey) -> Result<Option<MadeKey>, ApiError> {
+        let key = ApiKey::first(&self.random_key());
+        if self.inner.ports.store.credential(&key.id).await?.is_some() {
+            return Ok(None);
+        }
+        let roles = [Role::Viewer, Role::Submitter, Role::Approver, Role::Operator, Role::Admin].into();
+        let actor = ActorId::from("admin");
+        let credential = Credential {
+            id: key.id.clone(),
+            kind: CredentialKind::Key { digest: digest.digest(&key) },
+            actor: actor.clone(),
+            actor_type: None,
+            grant: Grant { reach: Reach::Everyone, roles, pools: Default::default(), payloads: true },
+            created_at: self.inner.ports.clock.now(),
+            created_by: actor,
+            ends_at: None,
+        };
+        Ok(Some(MadeKey { credential, key }))
+    }
+
+    /// False if another process has kept one meanwhile.
+    pub async fn keep_first_key(&self, made: &MadeKey) -> Result<bool, ApiError> {
+        let credential = made.credential.clone();
+        let entry = record(Action::CredentialCreated, &credential.actor, &credential, credential.created_at, None);
+        Ok(self.inner.ports.store.add_credential(credential, entry).await?)
+    }
+
+    fn random_key(&self) -> ApiKey {
+        let mut random = [0; ApiKey::RANDOM_BYTES];
+        self.inner.ports.entropy.fill(&mut random);
+        ApiKey::new(random)
+    }
+
+    fn checked(
+        &self,
+        by: &Identity,
+        new: NewCredential,
+        id: CredentialId,
+        kind: CredentialKind,
+    ) -> Result<Credential, ApiError> {
+        let mut errors = Vec::new();
+        let mut check = |field: &str, name: &str| {
+            if let Err(error) = check_name(name) {
+                errors.push(FieldError::new(field, error));
+            }
+        };
+        check("actor", &new.actor);
+        new.actor_type.iter().for_each(|kind| check("actor_type", kind));
+        new.grant.pools.iter().for_each(|pool| check("pools", pool.as_str()));
+        if let Reach::Tenant(tenant) = &new.grant.reach {
+            check("tenant", tenant.as_str());
+        }
+        errors.extend(new.grant.fault().map(|(field, text)| FieldError::new(field, text)));
+        if !errors.is_empty() {
+            return Err(ApiError::Invalid(errors));
+        }
+        if !by.grant.covers(&new.grant) {
+            return Err(ApiError::Forbidden("nobody can give away more than they have".into()));
+        }
+        let now = self.inner.ports.clock.now();
+        Ok(Credential {
+            id,
+            kind,
+            actor: new.actor.into(),
+            actor_type: new.actor_type.map(Into::into),
+            grant: new.grant,
+            created_at: now,
+            created_by: by.actor.clone(),
+            ends_at: new.lasts.map(|span| now + span),
+        })
+    }
+
+    async fn keep(&self, by: &Identity, credential: &Credential) -> Result<(), ApiError> {
+        let entry = record(Action::CredentialCreated, &by.actor, credential, credential.created_at, Some(&by.via));
+        let (inner, kept) = (self.inner.clone(), credential.clone());
+        let added = to_the_end(async move {
+            let (id, now) = (kept.id.clone(), kept.created_at);
+            let added = inner.ports.store.add_credential(kept.clone(), entry).await?;
+            if added {
+                inner.keyring.learn(&id, Some(kept), now);
+            }
+            Ok::<bool, ApiError>(added)
+        });
+        if added.await?? {
+            return Ok(());
+        }
+        let text = format!("{:?} is bound already; revoked ones too, so that records stay clear", credential.id.as_str());
+        Err(ApiError::Outdated(text))
+    }
+
+    async fn end(
+        &self,
+        by: &Identity,
+        credential: &Credential,
+        at: Timestamp,
+        successor: Option<&CredentialId>,
+    ) -> Result<Credential, ApiError> {
+        let now = self.inner.ports.clock.now();
+        let entry = record(Action::CredentialEnded, &by.actor, credential, now, successor.or(Some(&by.via)));
+        let (inner, id) = (self.inner.clone(), credential.id.clone());
+        let ended = to_the_end(async move {
+            let ended = inner.ports.store.end_credential(&id, at, entry).await?;
+            inner.keyring.learn(&id, ended.clone(), now);
+            Ok::<_, ApiError>(ended)
+        });
+        ended.await??.ok_or_else(|| no_such(&credential.id))
+    }
+
+    /// A credential that the caller may end; what is out of reach does not exist.
+    async fn manageable(&self, by: &Identity, id: &CredentialId) -> Result<Credential, ApiError> {
+        let found = self.inner.ports.store.credential(id).await?;
+        found.filter(|credential| in_reach(by, credential)).ok_or_else(|| no_such(id))
+    }
+}
+
+fn no_such(id: &CredentialId) -> ApiError {
+    ApiError::NoSuch { what: "credential", name: id.to_string() }
+}
+
+fn in_reach(by: &Identity, credential: &Credential) -> bool {
+    match &credential.grant.reach {
+        Reach::Tenant(tenant) => by.grant.reaches(tenant),
+        Reach::Everyone => by.grant.reach == Reach::Everyone,
+    }
+}
+
+/// Who did it, to what, and by means of which credential. Never the secret: nobody here has it.
+fn record(
+    action: Action,
+    actor: &ActorId,
+    credential: &Credential,
+    at: Timestamp,
+    via: Option<&CredentialId>,
+) -> AuditEntry {
+    let grant = &credential.grant;
+    let tenant = match &grant.reach {
+        Reach::Tenant(tenant) => tenant.clone(),
+        Reach::Everyone => TenantId::from("default"),
+    };
+    let detail = serde_json::json!({
+        "actor": credential.actor,
+        "roles": grant.roles,
+        "everyone": grant.reach == Reach::Everyone,
+        "ends_at_ms": credential.ends_at.map(Timestamp::as_millis),
+        "via": via,
+    });
+    let subject: Arc<str> = credential.id.as_str().into();
+    AuditEntry { at, tenant, actor: actor.clone(), action, subject, detail: Json::trusted(detail.to_string()) }
+}

@@ -1,0 +1,144 @@
+//! What people tell a schedule.
+
+use std::sync::Arc;
+
+use lockgate_core::audit::Action;
+use lockgate_core::request::Caller;
+use lockgate_core::schedule::{Backfill, BackfillRefused, Schedule, Slot, Turn};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::Mint;
+use serde_json::{Value, json};
+
+use super::ScheduleView;
+use crate::error::ApiError;
+use crate::schedules::Decided;
+use crate::service::to_the_end;
+use crate::{Engine, Inner};
+
+/// Each conflict means that the schedule was turned meanwhile.
+const CONFLICTS_MAX: usize = 16;
+
+/// The times to make up for, both ends included.
+#[derive(Clone, Debug)]
+pub struct BackfillSpan {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// How many may be at work at once.
+    pub concurrency: u32,
+}
+
+/// Something that changes a schedule.
+#[derive(Clone, Debug)]
+enum Order {
+    Pause,
+    Resume,
+    Remove,
+    Trigger,
+    Backfill(Backfill),
+    CancelBackfill(Arc<str>),
+}
+
+impl Engine {
+    /// Nothing of it starts by itself from now on. Pausing what is paused changes nothing.
+    pub async fn pause_schedule(&self, caller: &Caller, name: &str) -> Result<ScheduleView, ApiError> {
+        self.order_schedule(caller, name, Order::Pause).await.map(|turn| self.inner.view_of(turn.schedule))
+    }
+
+    pub async fn resume_schedule(&self, caller: &Caller, name: &str) -> Result<ScheduleView, ApiError> {
+        self.order_schedule(caller, name, Order::Resume).await.map(|turn| self.inner.view_of(turn.schedule))
+    }
+
+    /// What it started goes on; its slots stay as long as ended jobs do.
+    pub async fn remove_schedule(&self, caller: &Caller, name: &str) -> Result<(), ApiError> {
+        self.order_schedule(caller, name, Order::Remove).await.map(drop)
+    }
+
+    /// Starts it now, out of turn. The slot says what became of that: it may have to wait, or be left out.
+    pub async fn trigger_schedule(&self, caller: &Caller, name: &str) -> Result<Slot, ApiError> {
+        let mut turn = self.order_schedule(caller, name, Order::Trigger).await?;
+        turn.fresh.pop().ok_or_else(|| ApiError::Internal("a start out of turn left no slot".into()))
+    }
+
+    /// Makes up for the times of a span. The id of the backfill.
+    pub async fn backfill_schedule(&self, caller: &Caller, name: &str, span: BackfillSpan) -> Result<Arc<str>, ApiError> {
+        let id: Arc<str> = self.inner.ports.entropy.uuid(self.inner.ports.clock.now()).into();
+        let order = Order::Backfill(Backfill::new(id.clone(), span.from, span.to, span.concurrency));
+        self.order_schedule(caller, name, order).await?;
+        Ok(id)
+    }
+
+    /// Starts no more of a backfill; what it started goes on.
+    pub async fn cancel_backfill(&self, caller: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
+        self.order_schedule(caller, name, Order::CancelBackfill(id.into())).await.map(drop)
+    }
+
+    async fn order_schedule(&self, caller: &Caller, name: &str, order: Order) -> Result<Turn, ApiError> {
+        let (inner, caller, name) = (self.inner.clone(), caller.clone(), name.to_owned());
+        to_the_end(async move { inner.order_schedule(&caller, &name, &order).await }).await?
+    }
+}
+
+impl Inner {
+    /// Decides on the schedule as it is, commits, and decides again if a turn came between.
+    async fn order_schedule(&self, caller: &Caller, name: &str, order: &Order) -> Result<Turn, ApiError> {
+        let (action, detail) = record(order);
+        for _ in 0..CONFLICTS_MAX {
+            // By the Store's clock, like every turn.
+            let (_, now) = self.ports.store.next_schedule().await?;
+            let schedule = self.find_schedule(caller, name).await?;
+            // What is due up to now comes first: the order is about what comes after.
+            let Some(schedule) = self.settle_schedules(vec![schedule], now).await?.pop() else { continue };
+            let Some(turn) = decide(&schedule, order, now)? else {
+                return Ok(Turn { schedule, fresh: Vec::new(), changed: Vec::new(), stop: Vec::new() });
+            };
+            let audit = vec![self.entry(caller, action, &schedule.name, &detail)];
+            let gone = matches!(order, Order::Remove);
+            let committed = self.commit_turns(vec![Decided { turn: turn.clone(), gone, audit }], now).await?;
+            if committed.iter().all(Result::is_ok) {
+                self.schedules.call((schedule.tenant.clone(), schedule.name.clone()));
+                return Ok(turn);
+            }
+        }
+        Err(ApiError::Unavailable("the schedule keeps changing; try again".into()))
+    }
+}
+
+/// `None` if it is so already.
+fn decide(schedule: &Schedule, order: &Order, now: Timestamp) -> Result<Option<Turn>, ApiError> {
+    let unsettled = |error: lockgate_core::schedule::Unsettled| ApiError::Unavailable(error.to_string());
+    match order {
+        Order::Pause => Ok(schedule.pause(now)),
+        Order::Resume => Ok(schedule.resume(now)),
+        Order::Trigger => Ok(Some(schedule.trigger(now))),
+        Order::Remove => schedule.retire(now).map(Some).map_err(unsettled),
+        Order::Backfill(ask) => schedule.backfill(ask.clone(), now).map(Some).map_err(refused),
+        Order::CancelBackfill(id) => {
+            let none = || ApiError::NoSuch { what: "backfill", name: id.to_string() };
+            schedule.cancel_backfill(id, now).map(Some).ok_or_else(none)
+        }
+    }
+}
+
+fn refused(refusal: BackfillRefused) -> ApiError {
+    match refusal {
+        BackfillRefused::Busy => ApiError::Exhausted(refusal.to_string()),
+        BackfillRefused::Concurrency => ApiError::invalid("concurrency", refusal),
+        BackfillRefused::Unreadable(_) | BackfillRefused::Taken(_) => ApiError::Internal(refusal.to_string()),
+        _ => ApiError::invalid("from, to", refusal),
+    }
+}
+
+fn record(order: &Order) -> (Action, Value) {
+    match order {
+        Order::Pause => (Action::SchedulePaused, Value::Null),
+        Order::Resume => (Action::ScheduleResumed, Value::Null),
+        Order::Remove => (Action::ScheduleRemoved, Value::Null),
+        Order::Trigger => (Action::ScheduleTriggered, Value::Null),
+        Order::Backfill(ask) => {
+            let from = ask.done_until.as_millis() + 1;
+            let detail = json!({ "id": ask.id, "from_ms": from, "to_ms": ask.until, "concurrency": ask.concurrency });
+            (Action::BackfillStarted, detail)
+        }
+        Order::CancelBackfill(id) => (Action::BackfillCancelled, json!({ "id": id })),
+    }
+}

@@ -1,0 +1,93 @@
+//! Guessing must be slow. Failures are counted by where they come from, and who fails often is told to wait.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Failures that cost nothing, as after a typing error or a rotated key.
+const FREE: u32 = 10;
+/// How long a failure is remembered.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(10);
+/// Networks remembered. More at once are an attack from many places, and then every stranger waits.
+const ADDRESSES_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Brake {
+    failed: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+struct Failures {
+    count: u32,
+    until: Instant,
+}
+
+impl Brake {
+    /// Counts a failure. How long to wait before the next try, if there were too many.
+    pub(super) fn failed(&self, from: IpAddr) -> Option<Duration> {
+        let (mut failed, now, from) = (self.failed.lock(), Instant::now(), network(from));
+        if failed.len() >= ADDRESSES_MAX && !failed.contains_key(&from) {
+            failed.retain(|_, failures| failures.until > now);
+        }
+        if failed.len() >= ADDRESSES_MAX && !failed.contains_key(&from) {
+            return Some(FORGIVEN_AFTER);
+        }
+        let failures = failed.entry(from).or_insert(Failures { count: 0, until: now });
+        if failures.until < now {
+            failures.count = 0;
+        }
+        failures.count = failures.count.saturating_add(1);
+        failures.until = now + FORGIVEN_AFTER;
+        (failures.count > FREE).then_some(FORGIVEN_AFTER)
+    }
+}
+
+/// Whoever has an address of IPv6 has 2⁶⁴ of them.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_fails_often_is_told_to_wait_and_others_are_not() {
+        let brake = Brake::default();
+        let (bad, good) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for _ in 0..FREE {
+            assert_eq!(brake.failed(bad), None);
+        }
+        assert_eq!(brake.failed(bad), Some(FORGIVEN_AFTER));
+        assert_eq!(brake.failed(good), None);
+        tokio::time::advance(FORGIVEN_AFTER + Duration::from_millis(1)).await;
+        assert_eq!(brake.failed(bad), None, "it begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_counts_as_one() {
+        let brake = Brake::default();
+        let last =
+            (0..=FREE).map(|n| brake.failed(IpAddr::from([1, 2, 3, 4, 0, 0, 0, u16::try_from(n).expect("small")]))).last();
+        assert_eq!(last, Some(Some(FORGIVEN_AFTER)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attack_from_everywhere_does_not_grow_without_end() {
+        let brake = Brake::default();
+        let mut told = None;
+        for n in 0..=u32::try_from(ADDRESSES_MAX).expect("small") {
+            told = brake.failed(IpAddr::from(n.to_be_bytes()));
+        }
+        assert_eq!(told, Some(FORGIVEN_AFTER));
+        assert_eq!(brake.failed.lock().len(), ADDRESSES_MAX);
+    }
+}

@@ -1,0 +1,274 @@
+//! What every method and every route needs. There is no other place where that is said.
+
+use http::Method;
+use lockgate_core::access::Permission::{
+    self, Approve, Cancel, Check, Define, Enter, Explain, Govern, Judge, Look, LookAtRules, ManageCredentials, Operate,
+    SeePayloads, Submit, Work,
+};
+
+/// What one call needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) permission: Permission,
+    pub(crate) of: Of,
+}
+
+/// Whose things are touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// One tenant's own.
+    Tenant,
+    /// Everybody's: only for those who reach everyone.
+    Installation,
+}
+
+const fn own(permission: Permission) -> Need {
+    Need { permission, of: Of::Tenant }
+}
+
+const fn all(permission: Permission) -> Need {
+    Need { permission, of: Of::Installation }
+}
+
+/// By service and method.
+const METHODS: &[(&str, &str, Need)] = &[
+    ("Access", "BindCertificate", all(ManageCredentials)),
+    ("Access", "CreateKey", own(ManageCredentials)),
+    ("Access", "ListCredentials", own(ManageCredentials)),
+    ("Access", "RevokeCredential", own(ManageCredentials)),
+    ("Access", "RotateKey", own(ManageCredentials)),
+    ("Access", "WhoAmI", own(Enter)),
+    ("Admin", "ActivatePolicy", all(Govern)),
+    ("Admin", "GetPolicy", all(LookAtRules)),
+    ("Admin", "ListAudit", own(LookAtRules)),
+    ("Admin", "ListBreakers", all(Look)),
+    ("Admin", "ListPolicies", all(LookAtRules)),
+    ("Admin", "RollBackPolicy", all(Govern)),
+    ("Admin", "VerifyAudit", all(LookAtRules)),
+    ("Approvals", "Approve", own(Approve)),
+    ("Approvals", "ListApprovals", own(Look)),
+    ("Approvals", "Reject", own(Approve)),
+    ("Approvals", "ReleaseOutput", own(Approve)),
+    ("Orchestrator", "CancelDAG", own(Cancel)),
+    ("Orchestrator", "GetDAG", own(Look)),
+    ("Orchestrator", "GetDAGRun", own(Look)),
+    ("Orchestrator", "ListDAGRuns", own(Look)),
+    ("Orchestrator", "ListDAGs", own(Look)),
+    ("Orchestrator", "PauseDAG", own(Operate)),
+    ("Orchestrator", "PutDAG", own(Define)),
+    ("Orchestrator", "RerunDAG", own(Operate)),
+    ("Orchestrator", "ResolveCompensation", own(Operate)),
+    ("Orchestrator", "ResumeDAG", own(Operate)),
+    ("Orchestrator", "StartDAG", own(Submit)),
+    ("Orchestrator", "WatchDAGRun", own(Look)),
+    ("OutputPolicy", "CheckOutput", all(Judge)),
+    ("Pools", "ActivateConfig", all(Govern)),
+    ("Pools", "DrainWorker", all(Operate)),
+    ("Pools", "GetConfig", all(LookAtRules)),
+    ("Pools", "ListConfigs", all(LookAtRules)),
+    ("Pools", "ListPools", all(Look)),
+    ("Pools", "RollBackConfig", all(Govern)),
+    ("Pools", "SetPoolState", all(Operate)),
+    ("SafetyKernel", "Check", all(Check)),
+    ("SafetyKernel", "CheckBatch", all(Judge)),
+    ("SafetyKernel", "Explain", all(Explain)),
+    ("SafetyKernel", "ListSnapshots", all(Explain)),
+    ("SafetyKernel", "Simulate", all(Explain)),
+    ("Scheduler", "CancelJob", own(Cancel)),
+    ("Scheduler", "ExplainJob", own(Look)),
+    ("Scheduler", "GetJob", own(Look)),
+    ("Scheduler", "GetJobLogs", own(SeePayloads)),
+    ("Scheduler", "ListDeadLetters", own(Look)),
+    ("Scheduler", "ListJobs", own(Look)),
+    ("Scheduler", "ListQueues", all(Look)),
+    ("Scheduler", "ListWorkers", all(Look)),
+    ("Scheduler", "ReplayDeadLetters", own(Operate)),
+    ("Scheduler", "SubmitJob", own(Submit)),
+    ("Scheduler", "SubmitJobs", own(Submit)),
+    ("Scheduler", "WatchJob", own(Look)),
+    ("Schedules", "BackfillSchedule", own(Operate)),
+    ("Schedules", "CancelBackfill", own(Operate)),
+    ("Schedules", "GetSchedule", own(Look)),
+    ("Schedules", "ListSchedules", own(Look)),
+    ("Schedules", "ListSlots", own(Look)),
+    ("Schedules", "PauseSchedule", own(Operate)),
+    ("Schedules", "PutSchedules", own(Define)),
+    ("Schedules", "RemoveSchedule", own(Define)),
+    ("Schedules", "ResumeSchedule", own(Operate)),
+    ("Schedules", "TriggerSchedule", own(Operate)),
+    ("Worker", "Attach", all(Work)),
+];
+
+/// Which method a route is: what it needs is said once.
+const ROUTES: &[(&str, &str, &str)] = &[
+    ("GET", "/v1/approvals", "Approvals/ListApprovals"),
+    ("GET", "/v1/audit", "Admin/ListAudit"),
+    ("GET", "/v1/audit/verify", "Admin/VerifyAudit"),
+    ("GET", "/v1/breakers", "Admin/ListBreakers"),
+    ("GET", "/v1/config/{kind}", "Pools/GetConfig"),
+    ("GET", "/v1/config/{kind}/snapshots", "Pools/ListConfigs"),
+    ("GET", "/v1/config/{kind}/snapshots/{id}", "Pools/GetConfig"),
+    ("GET", "/v1/credentials", "Access/ListCredentials"),
+    ("GET", "/v1/dags", "Orchestrator/ListDAGs"),
+    ("GET", "/v1/dags/{name}", "Orchestrator/GetDAG"),
+    ("GET", "/v1/dead-letters", "Scheduler/ListDeadLetters"),
+    ("GET", "/v1/dead-letters/{id}", "Scheduler/ListDeadLetters"),
+    ("GET", "/v1/jobs", "Scheduler/ListJobs"),
+    ("GET", "/v1/jobs/{id}", "Scheduler/GetJob"),
+    ("GET", "/v1/jobs/{id}/events", "Scheduler/WatchJob"),
+    ("GET", "/v1/jobs/{id}/logs", "Scheduler/GetJobLogs"),
+    ("GET", "/v1/jobs/{id}/why", "Scheduler/ExplainJob"),
+    ("GET", "/v1/policy", "Admin/GetPolicy"),
+    ("GET", "/v1/policy/snapshots", "Admin/ListPolicies"),
+    ("GET", "/v1/policy/snapshots/{id}", "Admin/GetPolicy"),
+    ("GET", "/v1/pools", "Pools/ListPools"),
+    ("GET", "/v1/queues", "Scheduler/ListQueues"),
+    ("GET", "/v1/runs", "Orchestrator/ListDAGRuns"),
+    ("GET", "/v1/runs/{id}", "Orchestrator/GetDAGRun"),
+    ("GET", "/v1/runs/{id}/events", "Orchestrator/WatchDAGRun"),
+    ("GET", "/v1/schedules", "Schedules/ListSchedules"),
+    ("GET", "/v1/schedules/{name}", "Schedules/GetSchedule"),
+    ("GET", "/v1/schedules/{name}/slots", "Schedules/ListSlots"),
+    ("GET", "/v1/whoami", "Access/WhoAmI"),
+    ("GET", "/v1/workers", "Scheduler/ListWorkers"),
+    ("POST", "/v1/certificates", "Access/BindCertificate"),
+    ("POST", "/v1/config/{kind}/rollback", "Pools/RollBackConfig"),
+    ("POST", "/v1/credentials/{id}/revoke", "Access/RevokeCredential"),
+    ("POST", "/v1/dags", "Orchestrator/PutDAG"),
+    ("POST", "/v1/dead-letters/{id}/replay", "Scheduler/ReplayDeadLetters"),
+    ("POST", "/v1/dead-letters:replay", "Scheduler/ReplayDeadLetters"),
+    ("POST", "/v1/jobs", "Scheduler/SubmitJob"),
+    ("POST", "/v1/jobs/{id}/approve", "Approvals/Approve"),
+    ("POST", "/v1/jobs/{id}/cancel", "Scheduler/CancelJob"),
+    ("POST", "/v1/jobs/{id}/reject", "Approvals/Reject"),
+    ("POST", "/v1/jobs/{id}/release", "Approvals/ReleaseOutput"),
+    ("POST", "/v1/jobs:batch", "Scheduler/SubmitJobs"),
+    ("POST", "/v1/keys", "Access/CreateKey"),
+    ("POST", "/v1/keys/{id}/rotate", "Access/RotateKey"),
+    ("POST", "/v1/policy/explain", "SafetyKernel/Explain"),
+    ("POST", "/v1/policy/rollback", "Admin/RollBackPolicy"),
+    ("POST", "/v1/pools/{pool}/drain", "Pools/SetPoolState"),
+    ("POST", "/v1/pools/{pool}/pause", "Pools/SetPoolState"),
+    ("POST", "/v1/pools/{pool}/resume", "Pools/SetPoolState"),
+    ("POST", "/v1/runs", "Orchestrator/StartDAG"),
+    ("POST", "/v1/runs/{id}/cancel", "Orchestrator/CancelDAG"),
+    ("POST", "/v1/runs/{id}/pause", "Orchestrator/PauseDAG"),
+    ("POST", "/v1/runs/{id}/rerun", "Orchestrator/RerunDAG"),
+    ("POST", "/v1/runs/{id}/resolve", "Orchestrator/ResolveCompensation"),
+    ("POST", "/v1/runs/{id}/resume", "Orchestrator/ResumeDAG"),
+    ("POST", "/v1/schedules", "Schedules/PutSchedules"),
+    ("POST", "/v1/schedules/{name}/backfills", "Schedules/BackfillSchedule"),
+    ("POST", "/v1/schedules/{name}/backfills/{id}/cancel", "Schedules/CancelBackfill"),
+    ("POST", "/v1/schedules/{name}/pause", "Schedules/PauseSchedule"),
+    ("POST", "/v1/schedules/{name}/remove", "Schedules/RemoveSchedule"),
+    ("POST", "/v1/schedules/{name}/resume", "Schedules/ResumeSchedule"),
+    ("POST", "/v1/schedules/{name}/trigger", "Schedules/TriggerSchedule"),
+    ("POST", "/v1/workers/{id}/drain", "Pools/DrainWorker"),
+    ("PUT", "/v1/config/{kind}", "Pools/ActivateConfig"),
+    ("PUT", "/v1/policy", "Admin/ActivatePolicy"),
+];
+
+/// Also for those who show nothing: whether the process lives and can work.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+const OPEN_SERVICE: &str = "/grpc.health.v1.Health/";
+/// How the API looks: for everybody who is let in.
+const DESCRIPTION: &str = "/openapi.json";
+const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/";
+const PACKAGE: &str = "/lockgate.v1.";
+
+/// What a request turns out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// For anybody.
+    Open,
+    Needs(Need),
+    /// The path is known, its method is not.
+    NoSuchMethod,
+    NoSuchPath,
+}
+
+pub(crate) fn of_grpc(path: &str) -> Asked {
+    if path.starts_with(OPEN_SERVICE) {
+        return Asked::Open;
+    }
+    if path.starts_with(REFLECTION) {
+        return Asked::Needs(own(Enter));
+    }
+    let name = path.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('/'));
+    name.and_then(|(service, method)| method_need(service, method)).map_or(Asked::NoSuchPath, Asked::Needs)
+}
+
+pub(crate) fn of_rest(method: &Method, path: &str) -> Asked {
+    if OPEN.contains(&path) {
+        return Asked::Open;
+    }
+    if path == DESCRIPTION {
+        return Asked::Needs(own(Enter));
+    }
+    // Axum answers HEAD with what answers GET.
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut known = false;
+    for (verb, _, name) in ROUTES.iter().filter(|(_, pattern, _)| fits(pattern, path)) {
+        known = true;
+        if *verb == method {
+            let need = name.split_once('/').and_then(|(service, method)| method_need(service, method));
+            return need.map_or(Asked::NoSuchPath, Asked::Needs);
+        }
+    }
+    if known { Asked::NoSuchMethod } else { Asked::NoSuchPath }
+}
+
+fn method_need(service: &str, method: &str) -> Option<Need> {
+    let at = METHODS.binary_search_by(|(of, name, _)| (*of, *name).cmp(&(service, method))).ok()?;
+    Some(METHODS[at].2)
+}
+
+/// Part by part; a part in braces takes any text.
+fn fits(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    pattern
+        .split('/')
+        .all(|wanted| parts.next().is_some_and(|part| wanted.starts_with('{') && !part.is_empty() || wanted == part))
+        && parts.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_proto::v1;
+    use prost::Message;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+
+    #[test]
+    fn every_method_of_every_service_has_an_entry_and_nothing_else_has() {
+        let files = FileDescriptorSet::decode(v1::DESCRIPTORS).expect("descriptors");
+        let services = files.file.iter().filter(|file| file.package() == "lockgate.v1").flat_map(|file| &file.service);
+        let mut named: Vec<(&str, &str)> =
+            services.flat_map(|service| service.method.iter().map(|method| (service.name(), method.name()))).collect();
+        named.sort_unstable();
+        let listed: Vec<(&str, &str)> = METHODS.iter().map(|(service, method, _)| (*service, *method)).collect();
+        assert_eq!(listed, named, "in this order, for it is searched");
+    }
+
+    #[test]
+    fn every_route_is_a_method() {
+        for (verb, pattern, name) in ROUTES {
+            let path = pattern.replace(['{', '}'], "x");
+            let verb = Method::from_bytes(verb.as_bytes()).expect("a method");
+            assert!(matches!(of_rest(&verb, &path), Asked::Needs(_)), "{pattern} as {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_listed_is_not_there() {
+        assert_eq!(of_rest(&Method::DELETE, "/v1/jobs"), Asked::NoSuchMethod);
+        for path in ["/", "/v1/jobs/", "/v1/jobs//why", "/v1/jobs/a/b/c", "/v1//jobs", "/V1/jobs", "/metrics"] {
+            assert_eq!(of_rest(&Method::GET, path), Asked::NoSuchPath, "{path}");
+        }
+        for path in ["/lockgate.v1.Scheduler/", "/lockgate.v1.Scheduler/Nothing", "/lockgate.v2.Scheduler/GetJob", "/x"] {
+            assert_eq!(of_grpc(path), Asked::NoSuchPath, "{path}");
+        }
+        assert_eq!(of_grpc("/grpc.health.v1.Health/Check"), Asked::Open);
+    }
+}

@@ -1,0 +1,109 @@
+//! The `Access` service: credentials.
+
+use std::time::Duration;
+
+use lockgate_core::access::{CredentialId, Identity};
+use lockgate_engine::{ApiError, MadeKey};
+use lockgate_proto::v1;
+use lockgate_proto::v1::access_server::Access;
+use tonic::{Request, Status};
+
+use super::lists::{page, present};
+use super::{AccessService, Reply, answer, caller};
+use crate::access::{Wanted, credential_to_wire, entrance, grant_to_wire};
+use crate::auth::Admitted;
+use crate::errors;
+
+#[tonic::async_trait]
+impl Access for AccessService {
+    async fn who_am_i(&self, request: Request<v1::WhoAmIRequest>) -> Reply<v1::WhoAmIResponse> {
+        let caller = caller(&request)?;
+        let admitted = request.extensions().get::<Admitted>();
+        answer(Ok(v1::WhoAmIResponse {
+            actor: caller.actor.to_string(),
+            actor_type: caller.actor_type.as_deref().unwrap_or_default().to_owned(),
+            tenant: caller.tenant.to_string(),
+            grant: admitted.map(|admitted| grant_to_wire(&admitted.identity.grant)),
+            credential: admitted.map(|admitted| admitted.identity.via.to_string()).unwrap_or_default(),
+        }))
+    }
+
+    async fn create_key(&self, request: Request<v1::CreateKeyRequest>) -> Reply<v1::CreateKeyResponse> {
+        let by = self.admitted(&request)?;
+        answer(self.create(&by, request.into_inner()).await)
+    }
+
+    async fn rotate_key(&self, request: Request<v1::RotateKeyRequest>) -> Reply<v1::CreateKeyResponse> {
+        let by = self.admitted(&request)?;
+        let v1::RotateKeyRequest { id, overlap_ms } = request.into_inner();
+        let (id, overlap) = (CredentialId::from(&*id), Duration::from_millis(overlap_ms));
+        let digest = &entrance(&self.0).map_err(|error| errors::status(&error))?.digest;
+        let made = self.0.engine.rotate_key(&by, digest, &id, overlap).await;
+        answer(made.map(|made| self.made(&made)))
+    }
+
+    async fn bind_certificate(&self, request: Request<v1::BindCertificateRequest>) -> Reply<v1::Credential> {
+        let by = self.admitted(&request)?;
+        let v1::BindCertificateRequest { subject, credential } = request.into_inner();
+        let new = wanted(credential).and_then(Wanted::read).map_err(|error| errors::status(&error))?;
+        let bound = self.0.engine.bind_certificate(&by, &subject, new).await;
+        answer(bound.map(|credential| credential_to_wire(&credential, self.0.clock.now())))
+    }
+
+    async fn list_credentials(&self, request: Request<v1::ListCredentialsRequest>) -> Reply<v1::ListCredentialsResponse> {
+        let by = self.admitted(&request)?;
+        answer(self.list(&by, request.into_inner()).await)
+    }
+
+    async fn revoke_credential(&self, request: Request<v1::RevokeCredentialRequest>) -> Reply<v1::Credential> {
+        let by = self.admitted(&request)?;
+        let id = CredentialId::from(&*request.into_inner().id);
+        let ended = self.0.engine.revoke_credential(&by, &id).await;
+        answer(ended.map(|credential| credential_to_wire(&credential, self.0.clock.now())))
+    }
+}
+
+impl AccessService {
+    /// Who manages. Where nobody is asked for a credential there is nothing to manage.
+    fn admitted<T>(&self, request: &Request<T>) -> Result<Identity, Status> {
+        entrance(&self.0).map_err(|error| errors::status(&error))?;
+        let admitted = request.extensions().get::<Admitted>();
+        let nobody = || Status::internal("a request came past the gate");
+        admitted.map(|admitted| admitted.identity.clone()).ok_or_else(nobody)
+    }
+
+    async fn create(&self, by: &Identity, wire: v1::CreateKeyRequest) -> Result<v1::CreateKeyResponse, ApiError> {
+        let new = wanted(wire.credential)?.read()?;
+        let made = self.0.engine.create_key(by, &entrance(&self.0)?.digest, new).await?;
+        Ok(self.made(&made))
+    }
+
+    async fn list(&self, by: &Identity, wire: v1::ListCredentialsRequest) -> Result<v1::ListCredentialsResponse, ApiError> {
+        let after = present(wire.after).map(|after| CredentialId::from(&*after));
+        let (rows, next) = self.0.engine.credentials(by, after.as_ref(), page(wire.limit)).await?;
+        let now = self.0.clock.now();
+        Ok(v1::ListCredentialsResponse {
+            credentials: rows.iter().map(|credential| credential_to_wire(credential, now)).collect(),
+            next_after: next.map(|next| next.to_string()).unwrap_or_default(),
+        })
+    }
+
+    fn made(&self, made: &MadeKey) -> v1::CreateKeyResponse {
+        let credential = Some(credential_to_wire(&made.credential, self.0.clock.now()));
+        v1::CreateKeyResponse { credential, key: made.key.reveal() }
+    }
+}
+
+fn wanted(wire: Option<v1::NewCredential>) -> Result<Wanted, ApiError> {
+    let wire = wire.ok_or_else(|| ApiError::invalid("credential", "must be set"))?;
+    let grant = wire.grant.ok_or_else(|| ApiError::invalid("credential.grant", "must be set"))?;
+    Ok(Wanted {
+        actor: wire.actor,
+        actor_type: present(wire.actor_type),
+        roles: grant.roles,
+        tenant: present(grant.tenant),
+        pools: grant.pools,
+        payloads: grant.payloads,
+        lasts_ms: wire.lasts_ms,
+    })
+}

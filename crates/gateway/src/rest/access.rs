@@ -1,0 +1,158 @@
+//! Credentials: who is let in, and who one is.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use lockgate_core::access::CredentialId;
+use lockgate_engine::MadeKey;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::body::{Maybe, NoBody, Sent};
+use super::query::{NameParams, Params};
+use super::views::{Credential, Credentials, MadeKey as MadeKeyView, WhoAmI};
+use super::{Answer, By, with_status};
+use crate::Shared;
+use crate::access::{Wanted, entrance};
+use crate::auth::Admitted;
+
+/// What somebody shall come in with.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewKey)]
+pub(super) struct KeyBody {
+    /// Who comes in with it, in every record.
+    actor: String,
+    actor_type: Option<String>,
+    /// viewer, submitter, approver, operator, admin; or worker or scheduler, alone.
+    roles: Vec<String>,
+    /// Whose jobs; absent for everybody's.
+    tenant: Option<String>,
+    /// Pools a worker may belong to; none named is all.
+    #[serde(default)]
+    pools: Vec<String>,
+    /// Payloads and results may be seen.
+    #[serde(default)]
+    payloads: bool,
+    /// How long it lasts; for ever if absent.
+    lasts_ms: Option<u64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCertificate)]
+pub(super) struct CertificateBody {
+    /// `uri:` and the first URI name of the certificate, else `dns:` and its first DNS name, else `cn:` and its common name.
+    subject: String,
+    /// What its bearer may do.
+    credential: KeyBody,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schema(as = Rotation)]
+pub(super) struct RotateBody {
+    /// How long the old key goes on.
+    overlap_ms: u64,
+}
+
+impl From<KeyBody> for Wanted {
+    fn from(body: KeyBody) -> Self {
+        let KeyBody { actor, actor_type, roles, tenant, pools, payloads, lasts_ms } = body;
+        Self { actor, actor_type, roles, tenant, pools, payloads, lasts_ms }
+    }
+}
+
+/// Who the caller is, by the credential that was shown.
+#[utoipa::path(get, path = "/v1/whoami", responses((status = 200, body = WhoAmI)))]
+pub(super) async fn whoami(By(caller): By, admitted: Option<Extension<Admitted>>) -> Json<WhoAmI> {
+    Json(WhoAmI::new(&caller, admitted.as_ref().map(|admitted| &admitted.identity)))
+}
+
+/// Make a key. It is in the answer and nowhere else, ever.
+#[utoipa::path(post, path = "/v1/keys", operation_id = "create_key", request_body = KeyBody,
+    responses((status = 201, body = MadeKeyView)))]
+pub(super) async fn create(
+    State(shared): State<Shared>,
+    admitted: Option<Extension<Admitted>>,
+    Sent(body): Sent<KeyBody>,
+) -> Answer<Response> {
+    let digest = &entrance(&shared)?.digest;
+    let by = by(admitted)?;
+    let made = shared.engine.create_key(&by.identity, digest, Wanted::from(body).read()?).await?;
+    Ok(shown(&shared, &made))
+}
+
+/// Make a new key for the same bearer. The old one goes on for a while, so that nobody is locked out meanwhile.
+#[utoipa::path(post, path = "/v1/keys/{id}/rotate", operation_id = "rotate_key", params(("id" = String, Path)),
+    request_body = Option<RotateBody>, responses((status = 201, body = MadeKeyView)))]
+pub(super) async fn rotate(
+    State(shared): State<Shared>,
+    admitted: Option<Extension<Admitted>>,
+    Path(id): Path<String>,
+    Maybe(body): Maybe<RotateBody>,
+) -> Answer<Response> {
+    let digest = &entrance(&shared)?.digest;
+    let by = by(admitted)?;
+    let overlap = Duration::from_millis(body.overlap_ms);
+    let made = shared.engine.rotate_key(&by.identity, digest, &CredentialId::from(&*id), overlap).await?;
+    Ok(shown(&shared, &made))
+}
+
+/// Let the bearer of a verified client certificate in.
+#[utoipa::path(post, path = "/v1/certificates", operation_id = "bind_certificate", request_body = CertificateBody,
+    responses((status = 201, body = Credential)))]
+pub(super) async fn bind(
+    State(shared): State<Shared>,
+    admitted: Option<Extension<Admitted>>,
+    Sent(body): Sent<CertificateBody>,
+) -> Answer<Response> {
+    entrance(&shared)?;
+    let by = by(admitted)?;
+    let new = Wanted::from(body.credential).read()?;
+    let bound = shared.engine.bind_certificate(&by.identity, &body.subject, new).await?;
+    Ok(with_status(StatusCode::CREATED, Credential::new(&bound, shared.clock.now())))
+}
+
+/// List credentials in reach, by id.
+#[utoipa::path(get, path = "/v1/credentials", operation_id = "list_credentials", params(NameParams),
+    responses((status = 200, body = Credentials)))]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    admitted: Option<Extension<Admitted>>,
+    Params(params): Params<NameParams>,
+) -> Answer<Json<Credentials>> {
+    entrance(&shared)?;
+    let by = by(admitted)?;
+    let (after, limit) = params.page()?;
+    let after = after.as_deref().map(CredentialId::from);
+    let (rows, next) = shared.engine.credentials(&by.identity, after.as_ref(), limit).await?;
+    Ok(Json(Credentials::new(&rows, next.as_ref(), shared.clock.now())))
+}
+
+/// Make a credential nothing: at once on this server, within seconds on others.
+#[utoipa::path(post, path = "/v1/credentials/{id}/revoke", operation_id = "revoke_credential",
+    params(("id" = String, Path)), responses((status = 200, body = Credential)))]
+pub(super) async fn revoke(
+    State(shared): State<Shared>,
+    admitted: Option<Extension<Admitted>>,
+    Path(id): Path<String>,
+    Maybe(NoBody {}): Maybe<NoBody>,
+) -> Answer<Json<Credential>> {
+    entrance(&shared)?;
+    let by = by(admitted)?;
+    let ended = shared.engine.revoke_credential(&by.identity, &CredentialId::from(&*id)).await?;
+    Ok(Json(Credential::new(&ended, shared.clock.now())))
+}
+
+fn by(admitted: Option<Extension<Admitted>>) -> Answer<Admitted> {
+    let nobody = || lockgate_engine::ApiError::Internal("a request came past the gate".into());
+    Ok(admitted.map(|Extension(admitted)| admitted).ok_or_else(nobody)?)
+}
+
+fn shown(shared: &Shared, made: &MadeKey) -> Response {
+    with_status(StatusCode::CREATED, MadeKeyView::new(made, shared.clock.now()))
+}

@@ -1,0 +1,222 @@
+use axum::extract::Request as Incoming;
+use axum::routing::get;
+use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::certificates::{self, Authority, Folder, Pair};
+
+/// Nothing here takes long; what takes longer than this never comes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A listener that answers with what it knows about who asks.
+struct Stage {
+    address: SocketAddr,
+    metrics: ConnectionMetrics,
+    stop: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+impl Stage {
+    async fn start(tls: Option<Tls>, connections_max: usize) -> Self {
+        let metrics = ConnectionMetrics::default();
+        let reception = Reception { tls, connections_max, metrics: metrics.clone() };
+        let rest = Router::new().route("/", get(introduction));
+        let doors = Doors { hosts: Hosts::Any, gate: Guard::Nobody, grpc: None, rest };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let served = tokio::spawn(serve(listener, reception, doors, CancellationToken::new(), stopped));
+        Self { address, metrics, stop, served }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Connections that say this and then nothing.
+    async fn crowd(&self, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+        let mut crowd = Vec::new();
+        for _ in 0..count {
+            let mut stream = self.connect().await;
+            stream.write_all(bytes).await.unwrap();
+            crowd.push(stream);
+        }
+        crowd
+    }
+
+    async fn answer(&self) -> String {
+        let asked = async { certificates::ask(&mut self.connect().await, "/").await.unwrap() };
+        tokio::time::timeout(PATIENCE, asked).await.expect("an answer in time")
+    }
+}
+
+async fn introduction(request: Incoming) -> String {
+    let certificate = request.extensions().get::<PeerCertificate>();
+    let address = request.extensions().get::<PeerAddress>().unwrap();
+    format!("{} from {}", certificate.map_or("nobody", |certificate| &certificate.subject), address.0)
+}
+
+fn tls(folder: &Folder, authority: &Authority) -> Tls {
+    let (cert, key) = folder.write_pair(&authority.server());
+    Tls::load(cert, key, Some(folder.write("clients.pem", &authority.pem()))).unwrap()
+}
+
+/// The certificate of a client of these names.
+fn client_of(authority: &Authority, uris: &[&str], dns: &[&str], common_name: Option<&str>) -> Pair {
+    let mut params = CertificateParams::new(dns.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+    params.subject_alt_names.extend(uris.iter().map(|uri| SanType::URI((*uri).try_into().unwrap())));
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(name) = common_name {
+        params.distinguished_name.push(DnType::CommonName, name);
+    }
+    authority.issue(&params)
+}
+
+/// Polls until it is so.
+async fn wait_until(is_so: impl Fn() -> bool) {
+    let began = tokio::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "it never came to be so");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_says_where_it_comes_from() {
+    let stage = Stage::start(None, 10).await;
+    let mut stream = stage.connect().await;
+    let from = stream.local_addr().unwrap();
+    let answer = certificates::ask(&mut stream, "/").await.unwrap();
+    assert!(answer.ends_with(&format!("nobody from {from}")), "{answer}");
+}
+
+#[tokio::test]
+async fn a_verified_certificate_says_who_asks() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let long = "x".repeat(600);
+    let cases = [
+        (
+            client_of(&authority, &["spiffe://acme/a", "spiffe://acme/b"], &["dns.example"], Some("cn")),
+            "uri:spiffe://acme/a",
+        ),
+        (client_of(&authority, &[], &["dns.example", "b.example"], Some("cn")), "dns:dns.example"),
+        (client_of(&authority, &[], &[], Some("worker 7")), "cn:worker 7"),
+        (client_of(&authority, &[], &[], None), "nobody"),
+        (client_of(&authority, &[], &[], Some("a\nb")), "nobody"),
+        (client_of(&authority, &[], &[], Some(&long)), "nobody"),
+    ];
+    for (pair, subject) in cases {
+        let answer = certificates::get(stage.address, certificates::client(&authority, Some(&pair)), "/").await.unwrap();
+        assert!(answer.contains(&format!("\r\n\r\n{subject} from 127.0.0.1:")), "{subject}: {answer}");
+    }
+    let without = certificates::get(stage.address, certificates::client(&authority, None), "/").await.unwrap();
+    assert!(without.contains("nobody from"), "{without}");
+    assert_eq!(stage.metrics.handshakes_failed.get(), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_sent_away() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let stranger = client_of(&Authority::new(), &[], &[], Some("admin"));
+    let answer = certificates::get(stage.address, certificates::client(&authority, Some(&stranger)), "/").await;
+    assert!(answer.is_err(), "{answer:?}");
+    wait_until(|| stage.metrics.handshakes_failed.get() == 1).await;
+}
+
+#[tokio::test]
+async fn half_open_handshakes_do_not_stop_others() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 1_000).await;
+    let silent = stage.crowd(300, b"").await;
+    let begun = stage.crowd(200, &[HANDSHAKE_RECORD, 3, 1, 2, 0]).await;
+    wait_until(|| stage.metrics.open.get() == 500).await;
+    let asked = certificates::get(stage.address, certificates::client(&authority, None), "/");
+    let answer = tokio::time::timeout(PATIENCE, asked).await.expect("an answer in time").unwrap();
+    assert!(answer.contains("nobody from"), "{answer}");
+
+    // Ten seconds later they are gone.
+    tokio::time::pause();
+    for mut stream in silent.into_iter().chain(begun) {
+        assert!(!matches!(stream.read(&mut [0; 64]).await, Ok(1..)), "no answer to half a handshake");
+    }
+    assert_eq!(stage.metrics.handshakes_failed.get(), 500);
+}
+
+const HANDSHAKE_RECORD: u8 = 0x16;
+
+#[tokio::test]
+async fn a_plain_request_to_a_tls_port_is_told_so() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let answer = stage.answer().await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
+    assert_eq!(stage.metrics.handshakes_failed.get(), 1);
+    drop(stage.connect().await);
+    wait_until(|| stage.metrics.open.get() == 0).await;
+    assert_eq!(stage.metrics.handshakes_failed.get(), 1, "a probe that leaves without a word is no failure");
+}
+
+#[tokio::test]
+async fn slow_clients_are_cut_off_and_do_not_stop_others() {
+    let stage = Stage::start(None, 1_000).await;
+    let mut slow = stage.crowd(100, b"GET / HTTP/1.1\r\nhost: loc").await;
+    slow.extend(stage.crowd(50, b"PRI * HT").await);
+    slow.extend(stage.crowd(50, b"").await);
+    wait_until(|| stage.metrics.open.get() == 200).await;
+    assert!(stage.answer().await.contains("nobody from"));
+
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        let _ended = stream.read_to_end(&mut rest).await;
+        assert!(!String::from_utf8_lossy(&rest).contains(" 200 "));
+    }
+    assert!(began.elapsed() <= HEAD_WITHIN * 2, "{:?}", began.elapsed());
+    wait_until(|| stage.metrics.open.get() == 0).await;
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let stage = Stage::start(None, 10).await;
+    let mut stream = stage.connect().await;
+    let head = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-large: {}\r\n\r\n", "x".repeat(2 * HEAD_BYTES_MAX as usize));
+    let _sent = stream.write_all(head.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ended = stream.read_to_end(&mut answer).await;
+    assert!(!String::from_utf8_lossy(&answer).contains(" 200 "));
+    assert!(stage.answer().await.contains("nobody from"));
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_connection_waits_for_its_turn() {
+    let stage = Stage::start(None, 2).await;
+    let mut first = stage.connect().await;
+    let second = stage.connect().await;
+    wait_until(|| stage.metrics.full.get() == 1).await;
+    let mut third = stage.connect().await;
+    let third = tokio::spawn(async move { certificates::ask(&mut third, "/").await.unwrap() });
+    assert!(certificates::ask(&mut first, "/").await.unwrap().contains("nobody from"), "those who are in are served");
+    let answer = tokio::time::timeout(PATIENCE, third).await.expect("its turn comes").unwrap();
+    assert!(answer.contains("nobody from"), "{answer}");
+    drop(second);
+    wait_until(|| stage.metrics.open.get() == 0).await;
+}
+
+#[tokio::test]
+async fn a_handshake_under_way_does_not_hold_up_the_end() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let _silent = stage.crowd(3, b"").await;
+    wait_until(|| stage.metrics.open.get() == 3).await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    stage.stop.cancel();
+    stage.served.await.unwrap();
+    assert!(began.elapsed() < DRAIN, "{:?}", began.elapsed());
+}

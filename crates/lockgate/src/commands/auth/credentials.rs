@@ -1,0 +1,78 @@
+//! Credentials as they are.
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// List them; never the secrets, which nobody has
+#[derive(Args, Debug)]
+pub(super) struct List {
+    /// Also those that have ended
+    #[arg(long)]
+    all: bool,
+}
+
+/// Make one nothing: at once on this server, within seconds on others
+#[derive(Args, Debug)]
+pub(super) struct Revoke {
+    /// Its id, as the list shows it
+    id: String,
+}
+
+impl List {
+    pub(super) async fn run(self, session: &Session, kind: &str) -> Result<Exit, CliError> {
+        let mut credentials = all(session).await?;
+        credentials.retain(|credential| credential.kind == kind && (self.all || !credential.ended));
+        let out = session.out;
+        if out.is_json() {
+            out.json(&view::Credentials { credentials })?;
+            return Ok(Exit::Success);
+        }
+        let row = |credential: &view::Credential| {
+            let status = if credential.ended { ("ended", Tone::Faint) } else { ("good", Tone::Good) };
+            vec![
+                Field::text(&credential.id),
+                Field::text(&credential.actor),
+                Field::text(credential.grant.roles.join(" ")),
+                Field::text(credential.grant.tenant.as_deref().unwrap_or("every tenant")),
+                Field::text(if credential.grant.payloads { "yes" } else { "no" }),
+                Field::text(status.0).toned(status.1),
+                out.relative_or_dash(credential.ends_at),
+            ]
+        };
+        let rows: Vec<_> = credentials.iter().map(row).collect();
+        out.line(&out.table(&["id", "name", "roles", "tenant", "payloads", "status", "ends"], &rows))?;
+        Ok(Exit::Success)
+    }
+}
+
+impl Revoke {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let response = session.access().revoke_credential(v1::RevokeCredentialRequest { id: self.id }).await;
+        let ended = view::Credential::from(session.answer(response)?);
+        if session.out.is_json() {
+            session.out.json(&ended)?;
+        } else {
+            session.out.line(&format!("{}  {}", ended.id, session.out.paint("revoked", Tone::Faint)))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// Page by page: a page may be short, even empty, before the end.
+async fn all(session: &Session) -> Result<Vec<view::Credential>, CliError> {
+    let (mut after, mut found) = (String::new(), Vec::new());
+    loop {
+        let request = v1::ListCredentialsRequest { after, limit: 1_000 };
+        let page = session.answer(session.access().list_credentials(request).await)?;
+        found.extend(page.credentials.into_iter().map(view::Credential::from));
+        if page.next_after.is_empty() {
+            return Ok(found);
+        }
+        after = page.next_after;
+    }
+}

@@ -1,0 +1,162 @@
+//! Looking at schedules.
+
+use clap::Args;
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+use crate::session::Session;
+use crate::view;
+
+/// List the schedules and when each comes next
+#[derive(Args, Debug)]
+pub(super) struct List {}
+
+/// Show a schedule, its next times and what it is about
+#[derive(Args, Debug)]
+pub(super) struct Show {
+    /// Name of the schedule
+    name: String,
+}
+
+/// List what became of a schedule's times, the latest first
+#[derive(Args, Debug)]
+pub(super) struct Slots {
+    /// Name of the schedule
+    name: String,
+
+    /// Most of the page
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+
+    /// Where the page before ended
+    #[arg(long, default_value = "", hide_default_value = true)]
+    cursor: String,
+}
+
+impl List {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let (mut after, mut schedules) = (String::new(), Vec::new());
+        loop {
+            let request = v1::ListSchedulesRequest { after, limit: 1_000 };
+            let page = session.answer(session.schedules().list_schedules(request).await)?;
+            schedules.extend(page.schedules.into_iter().map(view::Schedule::from));
+            if page.next_after.is_empty() {
+                break;
+            }
+            after = page.next_after;
+        }
+        let out = session.out;
+        if out.is_json() {
+            out.json(&view::Schedules { schedules })?;
+            return Ok(Exit::Success);
+        }
+        let row = |schedule: &view::Schedule| {
+            let next = if schedule.paused {
+                Field::text("paused").toned(Tone::Waiting)
+            } else {
+                out.relative_or_dash(schedule.upcoming.first().copied())
+            };
+            vec![
+                Field::text(&schedule.name),
+                Field::text(&schedule.rhythm),
+                Field::text(&schedule.time_zone),
+                Field::text(starts(schedule)),
+                next,
+                Field::number(&schedule.open.len()),
+            ]
+        };
+        let rows: Vec<_> = schedules.iter().map(row).collect();
+        out.line(&out.table(&["schedule", "when", "zone", "starts", "next", "open"], &rows))?;
+        Ok(Exit::Success)
+    }
+}
+
+impl Show {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let response = session.schedules().get_schedule(v1::GetScheduleRequest { name: self.name }).await;
+        show(&session.answer(response)?.into(), session.out)
+    }
+}
+
+impl Slots {
+    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let request = v1::ListSlotsRequest { name: self.name, cursor: self.cursor, limit: self.limit };
+        let slots = view::Slots::from(session.answer(session.schedules().list_slots(request).await)?);
+        let out = session.out;
+        if out.is_json() {
+            out.json(&slots)?;
+            return Ok(Exit::Success);
+        }
+        out.line(&table(&slots.slots, out))?;
+        if let Some(cursor) = &slots.next_cursor {
+            out.remark(&format!("more: --cursor {cursor}"));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// A schedule as people look at it.
+pub(super) fn show(schedule: &view::Schedule, out: Output) -> Result<Exit, CliError> {
+    if out.is_json() {
+        out.json(schedule)?;
+        return Ok(Exit::Success);
+    }
+    let mut fields = vec![
+        ("schedule", Field::text(&schedule.name)),
+        ("when", Field::text(format!("{} ({})", schedule.rhythm, schedule.time_zone))),
+        ("starts", Field::text(starts(schedule))),
+        ("misfire", Field::text(&schedule.misfire)),
+        ("overlap", Field::text(&schedule.overlap)),
+        ("revision", Field::text(schedule.revision.to_string())),
+        ("owner", Field::text(&schedule.actor)),
+    ];
+    if schedule.paused {
+        fields.push(("state", Field::text("paused").toned(Tone::Waiting)));
+    }
+    for (n, at) in schedule.upcoming.iter().enumerate() {
+        fields.push((if n == 0 { "next" } else { "" }, Field::text(out.moment(*at))));
+    }
+    if let Some(fault) = &schedule.fault {
+        fields.push(("fault", Field::text(fault).toned(Tone::Bad)));
+    }
+    for backfill in &schedule.backfills {
+        let until = backfill.until.map(|at| out.moment(at)).unwrap_or_default();
+        fields.push(("backfill", Field::text(format!("{} until {until}, {} at once", backfill.id, backfill.concurrency))));
+    }
+    out.line(&out.fields(&fields))?;
+    if !schedule.open.is_empty() {
+        out.line("")?;
+        out.line(&table(&schedule.open, out))?;
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) fn table(slots: &[view::Slot], out: Output) -> String {
+    let row = |slot: &view::Slot| {
+        let tone = match slot.outcome {
+            "STARTED" => Tone::Good,
+            "DUE" => Tone::Busy,
+            "QUEUED" => Tone::Waiting,
+            "SKIPPED" => Tone::Faint,
+            _ => Tone::Bad,
+        };
+        vec![
+            Field::text(slot.nominal.map(|at| at.0.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()),
+            Field::text(slot.outcome).toned(tone),
+            Field::text(&slot.series),
+            Field::text(slot.job_id.as_ref().or(slot.run_id.as_ref()).map_or("-", String::as_str)),
+            Field::clipped(slot.reason.as_deref().unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<_> = slots.iter().map(row).collect();
+    out.table(&["time (utc)", "outcome", "series", "started", "reason"], &rows)
+}
+
+fn starts(schedule: &view::Schedule) -> String {
+    match (&schedule.topic, &schedule.dag) {
+        (Some(topic), _) => topic.clone(),
+        (None, Some(dag)) => format!("dag {dag}"),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Credentials and TLS as their users meet them.
+
+use std::path::Path;
+
+use jsonwebtoken::{EncodingKey, Header, encode};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+
+use super::harness::Server;
+
+async fn as_whom(server: &Server, key: &str, arguments: &[&str]) -> std::process::Output {
+    let mut words = vec!["--api-key", key];
+    words.extend(arguments);
+    server.cli(&words).await
+}
+
+async fn said(server: &Server, key: &str, arguments: &[&str]) -> String {
+    let output = as_whom(server, key, arguments).await;
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+}
+
+fn admin_key(server: &Server) -> String {
+    let path = server.banner["admin_key_file"].as_str().expect("the first start tells where the key is");
+    std::fs::read_to_string(path).expect("readable").trim().to_owned()
+}
+
+const ECHO: [&str; 3] = ["submit", "job.echo", "--wait"];
+
+#[tokio::test]
+async fn a_closed_server_answers_those_with_a_credential() {
+    let mut server = Server::start(&["--auth"]).await;
+    let admin = admin_key(&server);
+    let nobody = server.cli(&["jobs"]).await;
+    assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
+    let text = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert!(text.contains("a credential is missing") && text.contains("LOCKGATE_API_KEY"), "{text}");
+    // The built-in worker came in by itself.
+    said(&server, &admin, &ECHO).await;
+
+    let viewer = said(&server, &admin, &["auth", "key", "create", "ann", "--role", "viewer"]).await;
+    assert!(said(&server, &viewer, &["auth", "whoami"]).await.contains("viewer"));
+    said(&server, &viewer, &["jobs"]).await;
+    let refused = as_whom(&server, &viewer, &ECHO).await;
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("needs the role submitter or operator or admin"), "{text}");
+
+    server.restart().await;
+    assert_eq!(server.banner["admin_key_file"], Value::Null, "only the first start makes a key");
+    said(&server, &admin, &ECHO).await;
+    let id = viewer.split('_').nth(1).expect("an id");
+    said(&server, &admin, &["auth", "key", "revoke", id]).await;
+    assert!(!as_whom(&server, &viewer, &["jobs"]).await.status.success());
+
+    let listed = said(&server, &admin, &["--json", "auth", "key", "list", "--all"]).await;
+    for key in [&admin, &viewer] {
+        let secret = key.rsplit('_').next().expect("a secret");
+        assert!(!listed.contains(secret) && !server.banner.to_string().contains(secret));
+        assert!(!holds(server.folder(), secret.as_bytes()), "a secret is in the data folder");
+    }
+}
+
+/// Whether a file other than the one made for the administrator has these bytes.
+fn holds(folder: &Path, bytes: &[u8]) -> bool {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    files.filter(|path| path.is_file() && path.file_name().is_some_and(|name| name != "admin.key")).any(|path| {
+        let content = std::fs::read(path).expect("readable");
+        content.windows(bytes.len()).any(|part| part == bytes)
+    })
+}
+
+#[tokio::test]
+async fn a_worker_elsewhere_comes_in_with_its_own_key() {
+    let server = Server::start(&["--auth", "--no-worker"]).await;
+    let admin = admin_key(&server);
+    let key = said(&server, &admin, &["auth", "key", "create", "w", "--role", "worker", "--pool", "default"]).await;
+    let _worker = server.worker("w-1", 4, &["--api-key", &key]);
+    said(&server, &admin, &ECHO).await;
+    let mut stranger = server.worker("w-2", 4, &["--api-key", &admin]);
+    let ended = stranger.wait().await.expect("a status");
+    assert!(!ended.success(), "an administrator is no worker");
+}
+
+#[tokio::test]
+async fn tokens_of_a_trusted_issuer_are_taken() {
+    let secret = "a secret of at least thirty-two bytes, for certain";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.json");
+    let key = json!({ "kty": "oct", "alg": "HS256", "kid": "k1", "k": base64url(secret.as_bytes()) });
+    std::fs::write(&path, json!({ "keys": [key] }).to_string()).expect("written");
+    let keys = path.display().to_string();
+    let server =
+        Server::start(&["--auth", "--jwt-issuer", "https://id.example", "--jwt-audience", "lockgate", "--jwt-keys", &keys])
+            .await;
+    let claims = |audience: &str| {
+        json!({ "iss": "https://id.example", "aud": audience, "sub": "ann", "exp": 4_102_444_800_u64, "tenant": "acme",
+            "roles": ["submitter"], "payloads": true })
+    };
+    let header = Header { kid: Some("k1".to_owned()), ..Header::default() };
+    let signed = |claims: &Value| encode(&header, claims, &EncodingKey::from_secret(secret.as_bytes())).expect("signed");
+    let me = said(&server, &signed(&claims("lockgate")), &["--json", "auth", "whoami"]).await;
+    let me: Value = serde_json::from_str(&me).expect("JSON");
+    assert_eq!((&me["actor"], &me["tenant"]), (&json!("ann"), &json!("acme")));
+    said(&server, &signed(&claims("lockgate")), &ECHO).await;
+    let refused = as_whom(&server, &signed(&claims("somebody-else")), &["jobs"]).await;
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("issued for somebody else"), "{refused:?}");
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |group: u32, at: u32| char::from(DIGITS[(group >> (18 - 6 * at) & 63) as usize]);
+    bytes
+        .chunks(3)
+        .flat_map(|chunk| {
+            let group = chunk.iter().enumerate().fold(0, |group, (n, byte)| group | u32::from(*byte) << (16 - 8 * n));
+            (0..=u32::try_from(chunk.len()).expect("at most 3")).map(move |at| digit(group, at))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_api_speaks_tls_and_knows_certificates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    certificates(folder.path());
+    let (cert, key, ca) = (at("server.pem"), at("server.key"), at("ca.pem"));
+    let server = Server::start(&["--auth", "--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca]).await;
+    assert!(server.api.starts_with("https://"), "{}", server.api);
+    let admin = admin_key(&server);
+    let (client, client_key) = (at("client.pem"), at("client.key"));
+    let trusted = |more: &[&'static str]| {
+        let mut words = vec!["--tls-ca".to_owned(), ca.clone()];
+        words.extend(more.iter().map(ToString::to_string));
+        words
+    };
+    let run = async |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        server.cli(&words).await
+    };
+    let with_key = |more: &[&'static str]| {
+        [trusted(&[]), vec!["--api-key".into(), admin.clone()], trusted(more)[2..].to_vec()].concat()
+    };
+    assert!(run(with_key(&ECHO)).await.status.success());
+    let untrusted = server.cli(&["--api-key", &admin, "jobs"]).await;
+    assert_eq!(untrusted.status.code(), Some(3), "an unknown authority: {untrusted:?}");
+
+    let bearer = |more: &[&'static str]| {
+        let shown = vec!["--client-cert".into(), client.clone(), "--client-key".into(), client_key.clone()];
+        [trusted(&[]), shown, trusted(more)[2..].to_vec()].concat()
+    };
+    assert!(!run(bearer(&["jobs"])).await.status.success(), "nobody said yet whom it lets in");
+    let bind = ["auth", "certificate", "bind", "dns:client.example", "--name", "robot", "--role", "submitter"];
+    assert!(run(with_key(&bind)).await.status.success());
+    let me = run(bearer(&["auth", "whoami"])).await;
+    assert!(String::from_utf8_lossy(&me.stdout).contains("robot"), "{me:?}");
+}
+
+/// An authority, and what it vouches for.
+fn certificates(folder: &Path) {
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("written");
+    let ca_key = KeyPair::generate().expect("a key");
+    let mut ca = CertificateParams::new(Vec::new()).expect("parameters");
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    write("ca.pem", ca.self_signed(&ca_key).expect("signed").pem());
+    let issuer = Issuer::new(ca, ca_key);
+    let uses = [
+        ("server", "127.0.0.1", ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", "client.example", ExtendedKeyUsagePurpose::ClientAuth),
+    ];
+    for (name, host, purpose) in uses {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+        params.extended_key_usages = vec![purpose];
+        write(&format!("{name}.pem"), params.signed_by(&key, &issuer).expect("signed").pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
+}

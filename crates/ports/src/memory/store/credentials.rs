@@ -1,0 +1,47 @@
+//! Who may come in.
+
+use async_trait::async_trait;
+use lockgate_core::access::{Credential, CredentialId};
+use lockgate_core::audit::AuditEntry;
+use lockgate_core::time::Timestamp;
+
+use super::MemoryStore;
+use crate::store::{Credentials, StoreError};
+
+#[async_trait]
+impl Credentials for MemoryStore {
+    async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
+        let (mut data, _) = self.open();
+        let is_free = !data.credentials.contains_key(&credential.id);
+        if is_free {
+            data.credentials.insert(credential.id.clone(), credential);
+            data.keep_audit(vec![audit]);
+        }
+        Ok(is_free)
+    }
+
+    async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+        Ok(self.open().0.credentials.get(id).cloned())
+    }
+
+    async fn credentials(&self, after: Option<&CredentialId>, limit: usize) -> Result<Vec<Credential>, StoreError> {
+        let (data, _) = self.open();
+        let later = data.credentials.iter().filter(|(id, _)| after.is_none_or(|after| *id > after));
+        Ok(later.take(limit).map(|(_, credential)| credential.clone()).collect())
+    }
+
+    async fn end_credential(
+        &self,
+        id: &CredentialId,
+        at: Timestamp,
+        audit: AuditEntry,
+    ) -> Result<Option<Credential>, StoreError> {
+        let (mut data, _) = self.open();
+        let Some(credential) = data.credentials.get_mut(id) else { return Ok(None) };
+        // C-1.
+        credential.ends_at = Some(credential.ends_at.map_or(at, |end| end.min(at)));
+        let ended = credential.clone();
+        data.keep_audit(vec![audit]);
+        Ok(Some(ended))
+    }
+}
