@@ -57,11 +57,12 @@ async fn check_counts(client: &Client, submitted: usize) -> Result<(), CliError>
 
 async fn restart(jobs: usize, report: &mut Report) -> Result<(), CliError> {
     let mut server = Server::start().await?;
-    let ids = server.client().await?.submit(jobs).await?;
+    let before = server.client().await?;
+    let ids = before.submit(jobs).await?;
     let began = tokio::time::Instant::now();
     server.crash_and_restart().await?;
     let _worker = server.worker(SLOTS)?;
-    let client = server.client().await?;
+    let client = before.again(&server.api).await?;
     let first = client.until(|queues| queues.held > 0 || queues.ended > 0).await?;
     report.add(format!("embedded.restart_to_first_claim_at_{jobs}_queued"), first.duration_since(began).as_secs_f64(), "s");
     // No worker was there before the crash, so even here one attempt is enough for each job.

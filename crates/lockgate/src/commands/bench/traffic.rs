@@ -52,6 +52,11 @@ impl Client {
         Ok(Self { api: api.to_owned(), tenant, channels })
     }
 
+    /// The same client at a server that has come back, maybe elsewhere.
+    pub(super) async fn again(&self, api: &str) -> Result<Self, CliError> {
+        Ok(Self { tenant: self.tenant.clone(), ..Self::connect(api).await? })
+    }
+
     pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.metadata_mut().insert("x-lockgate-tenant", self.tenant.clone());
