@@ -22,7 +22,6 @@ mod run_sheet;
 mod schema;
 mod sheet;
 mod store;
-mod turn_sheet;
 mod writer;
 
 pub use counters::Counters;

@@ -130,7 +130,7 @@ async fn verify(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
 }
 
 fn checksum(sql: &str) -> String {
-    Sha256::digest(sql).iter().map(|byte| format!("{byte:02x}")).collect()
+    lockgate_core::hex::write(&Sha256::digest(sql))
 }
 
 async fn take_lock(client: &Client, holder: &str) -> Result<(), ConnectError> {

@@ -16,7 +16,6 @@ mod run_sheet;
 mod schema;
 mod sheet;
 mod store;
-mod turn_sheet;
 mod writer;
 
 pub use effects::SqliteEffects;

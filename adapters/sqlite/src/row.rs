@@ -7,7 +7,6 @@ use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{JobRequest, Json, RequestHash};
-use lockgate_core::schedule::Outcome;
 use lockgate_ports::packed;
 use rusqlite::Row;
 
@@ -29,11 +28,6 @@ pub(crate) fn run_state_code(state: RunState) -> i64 {
 pub(crate) fn run_state(code: i64) -> Result<RunState, Fault> {
     let found = usize::try_from(code).ok().and_then(|code| RunState::ALL.get(code).copied());
     found.ok_or_else(|| Fault::Row(format!("{code} is not a run state")))
-}
-
-/// Only for the index: the outcome itself is read from the body.
-pub(crate) fn outcome_code(outcome: Outcome) -> i64 {
-    outcome as i64
 }
 
 /// The node itself has a number that no item has.
@@ -100,12 +94,6 @@ mod tests {
         for wanted in [None, Some(0), Some(u32::MAX)] {
             assert_eq!(item(item_code(wanted)).unwrap(), wanted);
         }
-    }
-
-    #[test]
-    fn outcome_codes_are_the_ones_the_schema_names() {
-        use Outcome::{Due, Missed, Queued, Refused, Skipped, Started};
-        assert_eq!([Due, Started, Queued, Skipped, Missed, Refused].map(outcome_code), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

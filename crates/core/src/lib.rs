@@ -10,6 +10,7 @@ pub mod config;
 pub mod dag;
 mod formula;
 mod glob;
+pub mod hex;
 pub mod ids;
 pub mod job;
 pub mod lane;

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use lockgate_core::hex;
 use lockgate_core::job::Reason;
 use lockgate_core::request::{FieldError, RequestHash};
 use lockgate_engine::ScheduleView;
@@ -40,14 +41,7 @@ pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
 /// A hash as people and programs copy it from a job.
 pub(crate) fn request_hash(text: &str) -> Result<RequestHash, FieldError> {
     let wrong = || FieldError::new("request_hash", "must be the 64 hexadecimal digits that the job shows");
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
-        return Err(wrong());
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| wrong())?;
-    }
-    Ok(RequestHash(bytes))
+    hex::read(text).map(RequestHash).ok_or_else(wrong)
 }
 
 /// Parses a named text, or says which field was wrong.

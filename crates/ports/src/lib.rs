@@ -15,6 +15,7 @@ pub mod memory;
 pub mod packed;
 pub mod store;
 pub mod tokens;
+pub mod turn_sheet;
 
 pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::Clock;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lockgate_ports::store::{TurnConflict, places};
+use lockgate_ports::turn_sheet::TurnSheet;
 
 use super::millis;
 use super::turns::{Draft, births, column};
 use crate::conn::{Call, Conn};
 use crate::error::Fault;
 use crate::row::{bounded, get};
-use crate::turn_sheet::TurnSheet;
 
 /// Two round trips, however many turns: what they are about is locked and read, then they are played, and what they come to
 /// is written with COMMIT. Whoever wants to change one of the schedules meanwhile waits for its row, even if the answer to

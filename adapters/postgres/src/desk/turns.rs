@@ -6,12 +6,12 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::schedule::{Series, SlotKey};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::store::{TurnConflict, next_place, places};
+use lockgate_ports::turn_sheet::{SlotSheet, TurnSheet};
 use tokio_postgres::Row;
 
 use crate::conn::{Call, Param};
 use crate::error::Fault;
 use crate::row::{get, text};
-use crate::turn_sheet::{SlotSheet, TurnSheet};
 use crate::writer::{KEEP_AUDIT, audit_columns};
 
 /// Tenant and name.

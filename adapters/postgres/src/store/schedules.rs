@@ -7,12 +7,12 @@ use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::turn_sheet::TurnSheet;
 use lockgate_ports::{Listing, StoreError};
 
 use super::PostgresStore;
 use crate::error::Fault;
 use crate::pool::Kind;
-use crate::turn_sheet::TurnSheet;
 use crate::{desk, reads};
 
 #[async_trait]
@@ -21,8 +21,8 @@ impl Schedules for PostgresStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, Fault>>();
-        let sheets = sheets.map_err(|fault| fault.before_commit())?;
+        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, _>>();
+        let sheets = sheets.map_err(|error| Fault::from(error).before_commit())?;
         ask!(self, Writes, conn => desk::turn(conn, self.begin(), &sheets))
     }
 

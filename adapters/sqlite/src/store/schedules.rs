@@ -7,12 +7,12 @@ use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::turn_sheet::TurnSheet;
 use lockgate_ports::{Listing, StoreError};
 
 use super::SqliteStore;
 use crate::error::Fault;
 use crate::reads;
-use crate::turn_sheet::TurnSheet;
 
 #[async_trait]
 impl Schedules for SqliteStore {
@@ -20,8 +20,8 @@ impl Schedules for SqliteStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, Fault>>();
-        let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, _>>();
+        let sheets = Arc::new(sheets.map_err(|error| Fault::from(error).before_commit())?);
         // Kept here too, so that the writing thread does not have to free it.
         let shared = Arc::clone(&sheets);
         let weight = sheets.iter().map(TurnSheet::weight).sum();

@@ -1,11 +1,11 @@
 //! Turns of schedules, and how long their slots are kept.
 
 use lockgate_ports::store::{TurnConflict, next_place, places};
+use lockgate_ports::turn_sheet::{SlotSheet, TurnSheet};
 use rusqlite::params;
 
 use super::Ledger;
 use crate::error::Fault;
-use crate::turn_sheet::{SlotSheet, TurnSheet};
 
 /// Which schedule is meant.
 type Name<'a> = (&'a str, &'a str);

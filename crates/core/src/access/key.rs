@@ -6,9 +6,10 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use super::{CredentialId, CredentialKind};
+use crate::hex;
 
 /// Random bytes of a secret.
-pub const SECRET_BYTES: usize = 32;
+const SECRET_BYTES: usize = 32;
 const ID_BYTES: usize = 8;
 const PREFIX: &str = "lgk_";
 
@@ -36,18 +37,19 @@ impl ApiKey {
         let (id, rest) = random.split_at(ID_BYTES);
         let mut secret = [0; SECRET_BYTES];
         secret.copy_from_slice(rest);
-        Self { id: CredentialId(hex(id).into()), secret }
+        Self { id: CredentialId(hex::write(id).into()), secret }
     }
 
     /// The same secret under the id of the first key.
     pub fn first(key: &Self) -> Self {
-        Self { id: CredentialId(hex(&FIRST).into()), secret: key.secret }
+        Self { id: CredentialId(hex::write(&FIRST).into()), secret: key.secret }
     }
 
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (id, secret) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).ok_or(KeyError)?;
-        let is_id = id.len() == 2 * ID_BYTES && unhex::<ID_BYTES>(id).is_some();
-        let secret = unhex(secret).filter(|_| is_id).ok_or(KeyError)?;
+        // One key has one text: an id in another case would be another credential.
+        let is_id = hex::read::<ID_BYTES>(id).is_some() && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let secret = hex::read(secret).filter(|_| is_id).ok_or(KeyError)?;
         Ok(Self { id: CredentialId(id.into()), secret })
     }
 
@@ -58,7 +60,7 @@ impl ApiKey {
 
     /// The whole text, for its owner.
     pub fn reveal(&self) -> String {
-        format!("{PREFIX}{}_{}", self.id, hex(&self.secret))
+        format!("{PREFIX}{}_{}", self.id, hex::write(&self.secret))
     }
 }
 
@@ -103,20 +105,4 @@ impl fmt::Debug for DigestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DigestKey(…)")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

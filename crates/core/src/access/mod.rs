@@ -8,5 +8,5 @@ mod permission;
 mod tests;
 
 pub use credential::{Credential, CredentialId, CredentialKind, Grant, Identity, Reach, Role};
-pub use key::{ApiKey, DigestKey, KeyError, SECRET_BYTES};
+pub use key::{ApiKey, DigestKey, KeyError};
 pub use permission::Permission;

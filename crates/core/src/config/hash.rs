@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// `kind:` and the hash of the text.
 pub(crate) fn snapshot(kind: &str, text: &str) -> Arc<str> {
     format!("{kind}:{}", sha256(text.as_bytes())).into()
@@ -11,5 +13,5 @@ pub(crate) fn snapshot(kind: &str, text: &str) -> Arc<str> {
 
 /// In hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::write(&Sha256::digest(bytes))
 }

@@ -69,7 +69,7 @@ impl FindingKey {
     pub(super) fn hash(&self, matched: &str) -> String {
         let inner = Sha256::new().chain_update(self.0).chain_update(matched).finalize();
         let outer = Sha256::new().chain_update(self.0).chain_update(inner).finalize();
-        outer[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+        crate::hex::write(&outer[..HASH_BYTES])
     }
 }
 

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use lockgate_core::hex;
+
 use crate::error::CliError;
 
 /// The bytes in the file; `fresh` ones if there is no file yet. `loss` says what is lost with a damaged file.
@@ -40,19 +42,10 @@ fn written_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf, CliError> {
 /// A secret that somebody else made: 64 hexadecimal digits.
 pub(super) fn given(path: &Path) -> Result<[u8; 32], CliError> {
     let text = std::fs::read_to_string(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
-    let wrong = || {
+    hex::read(text.trim()).ok_or_else(|| {
         let make = "openssl rand -hex 32";
         CliError::Usage(format!("{} must have 64 hexadecimal digits and nothing else; `{make}` makes some", path.display()))
-    };
-    let digits = text.trim();
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err(wrong());
-    }
-    let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| wrong())?;
-    }
-    Ok(bytes)
+    })
 }
 
 #[cfg(test)]
