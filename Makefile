@@ -5,7 +5,7 @@ DENY_VERSION := 0.20
 NEXTEST_VERSION := 0.9
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-cluster sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ test: nextest servers ## formatting, lints, tidy and every test: what CI runs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) xtask tidy
 	$(CARGO) test --workspace --doc
-	$(CARGO) nextest run --workspace
+	$(CARGO) xtask shared $(CARGO) nextest run --workspace
 
 verify: test deny ## test, and the licences, bans and sources of dependencies, and the docs
 	$(CARGO) deny check licenses bans sources
@@ -38,16 +38,26 @@ bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/release/lockgate bench --cluster
 
 matrix: servers ## the adapters on other servers: PostgreSQL 18, Valkey 9, NATS 2.9
-	env $$(tools/get-matrix) $(CARGO) nextest run -p lockgate-testbed -p lockgate-postgres -p lockgate-redis -p lockgate-nats
+	env $$(tools/get-matrix) $(CARGO) xtask shared $(CARGO) nextest run -p lockgate-testbed -p lockgate-postgres -p lockgate-redis -p lockgate-nats
 
 soak: ## kill -9 the server 50 times under load; a minute or two
 	LOCKGATE_SOAK_KILLS=50 $(CARGO) test -p lockgate --test e2e -- kill_9 --nocapture
 
+soak-kernel: ## a safety kernel dead for longer than its breaker's real 30 s; minutes
+	LOCKGATE_SOAK_KERNEL=1 $(CARGO) test -p lockgate --test e2e -- while_the_kernel_is_dead --nocapture
+
 soak-cluster: servers ## every fault of a cluster under 20,000 jobs, Redis paused for 30 s; minutes
 	LOCKGATE_SOAK_JOBS=20000 LOCKGATE_SOAK_PAUSE_SECONDS=30 $(CARGO) test -p lockgate --test e2e -- every_fault --nocapture
 
+chaos: ## break an installation on purpose, fault by fault, and show how it recovers; minutes
+	$(CARGO) run -p lockgate -- chaos
+
+chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and NATS of its own; minutes
+	$(CARGO) build -p lockgate
+	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/debug/lockgate chaos --cluster
+
 sim: ## 10,000 simulated stories of crashes and faults; minutes
-	$(CARGO) run --release -p lockgate-sim -- --seeds 10000
+	$(CARGO) xtask sim --seeds 10000
 
 servers:
 	@tools/get-servers

@@ -9,8 +9,9 @@ use prost::Message;
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
-    let files = ["access", "schedules", "verdict", "job", "dags", "kernel", "governance", "pools", "scheduler", "worker"]
-        .map(|name| root.join(format!("lockgate/v1/{name}.proto")));
+    let files =
+        ["access", "schedules", "verdict", "job", "dags", "kernel", "governance", "monitor", "pools", "scheduler", "worker"]
+            .map(|name| root.join(format!("lockgate/v1/{name}.proto")));
     let descriptors = protox::compile(files, [&root])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin");
     std::fs::write(out, descriptors.encode_to_vec())?;

@@ -83,8 +83,7 @@ say "6. The safety kernel is away, the fail mode is open: the job runs, marked, 
 start kernel 127.0.0.1:0 --roles kernel --policy "$here/policy.yaml"
 kernel_pid=${pids[-1]}
 address=${api#http://}
-start governed 127.0.0.1:0 --safety-kernel "$address" --safety-kernel-insecure --safety-kernel-retry 2s --fail-mode open \
-    --output-policy false
+start governed 127.0.0.1:0 --safety-kernel "$address" --safety-kernel-insecure --safety-kernel-retry 2s --fail-mode open
 export LOCKGATE_SERVER=$api
 has "$("$lockgate" submit job.echo --payload '"judged elsewhere"' --wait)" "judged elsewhere"
 kill "$kernel_pid"; wait "$kernel_pid" 2>/dev/null || true

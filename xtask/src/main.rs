@@ -1,10 +1,17 @@
 //! Chores of this repository.
 
+#[cfg(test)]
+mod catalogue;
+#[cfg(test)]
+mod charts;
+mod dashboards;
+#[cfg(test)]
+mod rules;
 mod servers;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
@@ -12,8 +19,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   tidy [--stats]      check what clippy cannot: crate edges, sizes, names, client crates, tests that sleep;
                       with --stats also print how long files and functions are
+  dashboards          write the Grafana dashboards of deploy/grafana
+  sim [--seeds N]     simulated stories of crashes and faults, optimised; `lockgate-sim --help` lists the options
   dev                 a cluster on this machine with PostgreSQL, Redis and NATS of its own, until Ctrl-C
-  servers COMMAND...  run a command with fresh servers, their addresses in DATABASE_URL, REDIS_URL and NATS_URL";
+  servers COMMAND...  run a command with fresh servers, their addresses in DATABASE_URL, REDIS_URL and NATS_URL
+  shared COMMAND...   run a command that tests, with one PostgreSQL for all tests instead of one for each";
 
 fn main() -> ExitCode {
     match run() {
@@ -33,14 +43,25 @@ fn run() -> anyhow::Result<bool> {
     match args[..] {
         ["tidy"] => tidy::run(&root()?, tidy::Stats::Hide),
         ["tidy", "--stats"] => tidy::run(&root()?, tidy::Stats::Show),
+        ["dashboards"] => dashboards::write(&root()?),
+        ["sim", ref options @ ..] => simulate(options),
         ["dev"] => servers::dev(&root()?),
         ["servers", ref command @ ..] => servers::around(command),
+        ["shared", ref command @ ..] => servers::shared(command),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(true)
         }
         _ => bail!("unknown command {args:?}\n{USAGE}"),
     }
+}
+
+/// Whether every story kept every promise.
+fn simulate(options: &[&str]) -> anyhow::Result<bool> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut simulator = Command::new(cargo);
+    simulator.args(["run", "--release", "-p", "lockgate-sim", "--"]).args(options);
+    Ok(simulator.status().context("cargo could not be started")?.success())
 }
 
 fn root() -> anyhow::Result<PathBuf> {

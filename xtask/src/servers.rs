@@ -5,7 +5,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lockgate_testbed::{Durability, Nats, Postgres, Redis};
+use lockgate_testbed::{Durability, Nats, Postgres, Redis, SHARED_POSTGRES};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,10 +30,21 @@ impl Servers {
 
 /// Runs a command with the addresses of fresh servers in its environment. Whether it succeeded.
 pub(crate) fn around(command: &[&str]) -> anyhow::Result<bool> {
+    let servers = Servers::start()?;
+    with(command, &servers.environment())
+}
+
+/// Runs a command whose tests find one PostgreSQL for all of them, as quick as a server can be that may forget.
+pub(crate) fn shared(command: &[&str]) -> anyhow::Result<bool> {
+    let postgres = Postgres::start()?;
+    with(command, &[(SHARED_POSTGRES, postgres.url())])
+}
+
+fn with(command: &[&str], environment: &[(&str, String)]) -> anyhow::Result<bool> {
     let Some((program, arguments)) = command.split_first() else { bail!("name a command to run") };
+    let environment = environment.iter().map(|(name, value)| (name, value));
     runtime()?.block_on(async {
-        let servers = Servers::start()?;
-        let mut child = Command::new(program).args(arguments).envs(servers.environment()).kill_on_drop(true).spawn()?;
+        let mut child = Command::new(program).args(arguments).envs(environment).kill_on_drop(true).spawn()?;
         // A terminal tells the command too; it ends by itself, and the servers after it.
         let mut interrupt = signal(SignalKind::interrupt())?;
         loop {

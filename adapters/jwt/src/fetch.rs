@@ -1,6 +1,7 @@
 //! Getting a key set from the issuer's address.
 
-use std::net::IpAddr;
+use std::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use lockgate_tls::{Files, Names, Tls, is_here};
 
 use crate::keyset::{KeySet, KeysError, Origin};
 use crate::settings::SettingsError;
@@ -18,10 +20,13 @@ use crate::settings::SettingsError;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Far above any real set, far below what would hurt.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// What operators call the files. No certificate is shown to an issuer: its keys are for everybody.
+const NAMES: Names = Names { ca: "--jwt-ca", cert: "a client certificate", key: "its key" };
 
 pub(crate) struct Address {
     uri: Uri,
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    tls: Tls,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +36,7 @@ pub(crate) enum FetchError {
     #[error("the answer was {0}")]
     Status(StatusCode),
     #[error("{0}")]
-    Request(#[source] hyper_util::client::legacy::Error),
+    Request(String),
     #[error("the answer broke off, or was larger than 256 KiB: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("the answer {0}")]
@@ -39,16 +44,13 @@ pub(crate) enum FetchError {
 }
 
 impl Address {
-    pub(crate) fn new(url: &str) -> Result<Self, SettingsError> {
+    pub(crate) fn new(url: &str, ca: Option<PathBuf>) -> Result<Self, SettingsError> {
         let uri = url.parse().ok().filter(is_safe).ok_or_else(|| SettingsError::Url(url.to_owned()))?;
-        let https = HttpsConnectorBuilder::new()
-            .with_provider_and_webpki_roots(rustls::crypto::aws_lc_rs::default_provider())?
-            .https_or_http()
-            .enable_http1()
-            .build();
+        let tls = Files { ca, ..Files::default() }.read(NAMES)?;
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls.config()).https_or_http().enable_http1().build();
         // Asked every ten minutes: nobody keeps a connection open that long.
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(https);
-        Ok(Self { uri, client })
+        Ok(Self { uri, client, tls })
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -59,11 +61,17 @@ impl Address {
         tokio::time::timeout(ANSWER_WITHIN, self.exchange()).await.unwrap_or(Err(FetchError::Slow))
     }
 
+    fn failed(&self, error: &(dyn Error + 'static)) -> FetchError {
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let told = || causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+        FetchError::Request(self.tls.explain(error).unwrap_or_else(told))
+    }
+
     /// Redirects are not followed: the address an operator has checked is the one that is believed.
     async fn exchange(&self) -> Result<KeySet, FetchError> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self.uri.clone();
-        let answer = self.client.request(request).await.map_err(FetchError::Request)?;
+        let answer = self.client.request(request).await.map_err(|error| self.failed(&error))?;
         if answer.status() != StatusCode::OK {
             return Err(FetchError::Status(answer.status()));
         }
@@ -75,9 +83,7 @@ impl Address {
 /// Keys that came in the clear could be anybody's.
 fn is_safe(uri: &Uri) -> bool {
     let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else { return false };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let is_here = bare == "localhost" || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-    let is_private = uri.scheme_str() == Some("https") || uri.scheme_str() == Some("http") && is_here;
+    let is_private = uri.scheme_str() == Some("https") || uri.scheme_str() == Some("http") && is_here(host);
     is_private && !authority.as_str().contains('@')
 }
 
@@ -89,7 +95,7 @@ mod tests {
     fn keys_never_come_in_the_clear_over_a_network() {
         let good = ["https://id.example/keys", "http://127.0.0.1:9/k", "http://localhost:9/k", "http://[::1]:9/k"];
         for url in good {
-            assert!(Address::new(url).is_ok(), "{url}");
+            assert!(Address::new(url, None).is_ok(), "{url}");
         }
         let bad = [
             "http://id.example/keys",
@@ -103,7 +109,7 @@ mod tests {
             "http://localhost.example/k",
         ];
         for url in bad {
-            assert!(matches!(Address::new(url), Err(SettingsError::Url(_))), "{url}");
+            assert!(matches!(Address::new(url, None), Err(SettingsError::Url(_))), "{url}");
         }
     }
 }

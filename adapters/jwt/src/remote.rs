@@ -1,5 +1,6 @@
 //! Keys at the issuer's address: fetched when first needed, kept, fetched again, and outlived.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,8 +59,8 @@ impl State {
 }
 
 impl RemoteKeys {
-    pub(crate) fn new(url: &str) -> Result<Self, SettingsError> {
-        let address = Address::new(url)?;
+    pub(crate) fn new(url: &str, ca: Option<PathBuf>) -> Result<Self, SettingsError> {
+        let address = Address::new(url, ca)?;
         Ok(Self { shared: Arc::new(Shared { address, state: Mutex::default() }) })
     }
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lockgate_tls::TlsError;
+
 use crate::keyset::KeysError;
 
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
@@ -17,6 +19,8 @@ pub struct JwtSettings {
     /// How far the issuer's clock and ours may be apart.
     pub leeway: Duration,
     pub keys: KeySource,
+    /// Authorities, PEM, that are believed instead of the public ones where the keys have an `https` address.
+    pub ca: Option<PathBuf>,
 }
 
 /// Where the issuer's keys are.
@@ -29,9 +33,9 @@ pub enum KeySource {
 }
 
 impl JwtSettings {
-    /// With a leeway of 30 s.
+    /// With a leeway of 30 s, and the public authorities.
     pub fn new(issuer: impl Into<String>, audience: impl Into<String>, keys: KeySource) -> Self {
-        Self { issuer: issuer.into(), audience: audience.into(), leeway: LEEWAY_DEFAULT, keys }
+        Self { issuer: issuer.into(), audience: audience.into(), leeway: LEEWAY_DEFAULT, keys, ca: None }
     }
 }
 
@@ -46,6 +50,6 @@ pub enum SettingsError {
     Keys { path: PathBuf, error: KeysError },
     #[error("token keys: {0:?} must be an https address (or http on this machine) without user name")]
     Url(String),
-    #[error("token keys: no TLS client can be made: {0}")]
-    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }

@@ -37,7 +37,7 @@ impl JwtTokens {
         }
         let keys = match &settings.keys {
             KeySource::File(path) => Keys::File(FileKeys::open(path.clone())?),
-            KeySource::Url(url) => Keys::Remote(RemoteKeys::new(url)?),
+            KeySource::Url(url) => Keys::Remote(RemoteKeys::new(url, settings.ca.clone())?),
         };
         Ok(Self { settings, keys })
     }

@@ -1,18 +1,20 @@
 //! Where the kernel is, and how the way there is protected.
 
 use std::fmt;
-use std::path::PathBuf;
 
+use lockgate_tls::{Files, Names, TlsError, is_here};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
+
+const NAMES: Names = Names { ca: "SAFETY_KERNEL_TLS_CA", cert: "SAFETY_KERNEL_TLS_CERT", key: "SAFETY_KERNEL_TLS_KEY" };
 
 /// How to speak with the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// Only over TLS, trusting this authority or else the public ones.
-    Required { ca: Option<PathBuf> },
+    /// Only over TLS, believing an authority of one's own or else the public ones, and showing a certificate if there is one.
+    Required(Files),
     /// In the clear: somebody insisted.
     Insecure,
 }
@@ -52,8 +54,8 @@ impl Interceptor for Bearer {
 pub enum AddressError {
     #[error("SAFETY_KERNEL_ADDR {0:?} is no address; write host:port or https://host:port")]
     Uri(String),
-    #[error("SAFETY_KERNEL_TLS_CA {}: {error}", path.display())]
-    Ca { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Files(#[from] TlsError),
     #[error("SAFETY_KERNEL_API_KEY must be plain ASCII text")]
     Key,
     #[error("SAFETY_KERNEL_API_KEY must not travel in the clear to another machine; leave SAFETY_KERNEL_INSECURE out")]
@@ -75,8 +77,7 @@ impl Address {
 
     fn is_here(&self) -> bool {
         let bare = self.uri.rsplit_once("://").map_or(self.uri.as_str(), |(_, rest)| rest);
-        let host = bare.rsplit_once(':').map_or(bare, |(host, _)| host).trim_matches(['[', ']']);
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_here(bare.rsplit_once(':').map_or(bare, |(host, _)| host))
     }
 
     pub(crate) fn endpoint(&self) -> Result<Endpoint, AddressError> {
@@ -87,15 +88,15 @@ impl Address {
         }
         let scheme = if self.tls == Tls::Insecure { "http" } else { "https" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{bare}")).map_err(|_| wrong())?;
-        let Tls::Required { ca } = &self.tls else { return Ok(endpoint) };
-        let mut config = ClientTlsConfig::new();
-        config = match ca {
-            Some(path) => {
-                let pem = std::fs::read(path).map_err(|error| AddressError::Ca { path: path.clone(), error })?;
-                config.ca_certificate(Certificate::from_pem(pem))
-            }
-            None => config.with_webpki_roots(),
+        let Tls::Required(files) = &self.tls else { return Ok(endpoint) };
+        let tls = files.read(NAMES)?;
+        let mut config = match tls.ca_pem() {
+            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+            None => ClientTlsConfig::new().with_webpki_roots(),
         };
+        if let Some((cert, key)) = tls.identity_pem() {
+            config = config.identity(Identity::from_pem(cert, key));
+        }
         endpoint.tls_config(config).map_err(|error| AddressError::Tls(error.to_string()))
     }
 }
@@ -109,7 +110,7 @@ mod tests {
         for uri in ["127.0.0.1:9", "http://127.0.0.1:9", "https://127.0.0.1:9"] {
             let plain = Address { uri: uri.to_owned(), tls: Tls::Insecure, key: None };
             assert_eq!(plain.endpoint().unwrap().uri().scheme_str(), Some("http"));
-            let safe = Address { uri: uri.to_owned(), tls: Tls::Required { ca: None }, key: None };
+            let safe = Address { uri: uri.to_owned(), tls: Tls::Required(Files::default()), key: None };
             assert_eq!(safe.endpoint().unwrap().uri().scheme_str(), Some("https"));
         }
     }
@@ -118,8 +119,10 @@ mod tests {
     fn what_is_no_address_or_no_authority_is_named() {
         let empty = Address { uri: String::new(), tls: Tls::Insecure, key: None };
         assert!(matches!(empty.endpoint(), Err(AddressError::Uri(_))));
-        let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required { ca: Some("/no/such/file".into()) }, key: None };
-        assert!(missing.endpoint().unwrap_err().to_string().contains("/no/such/file"));
+        let files = Files { ca: Some("/no/such/file".into()), ..Files::default() };
+        let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required(files), key: None };
+        let error = missing.endpoint().unwrap_err().to_string();
+        assert!(error.starts_with("SAFETY_KERNEL_TLS_CA /no/such/file"), "{error}");
     }
 
     #[test]
@@ -129,7 +132,7 @@ mod tests {
             assert!(to(here, Tls::Insecure).is_ok(), "{here}");
         }
         assert!(matches!(to("kernel.example:9", Tls::Insecure), Err(AddressError::InTheClear)));
-        assert!(to("kernel.example:9", Tls::Required { ca: None }).is_ok());
+        assert!(to("kernel.example:9", Tls::Required(Files::default())).is_ok());
         assert!(!format!("{:?}", Secret("lgk_x".to_owned())).contains("lgk_x"));
     }
 }

@@ -3,12 +3,16 @@
 //! The shared one decides while it answers. The own one hears of every call made here all the same, so that it knows what
 //! this process saw when it has to decide alone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lockgate_core::breaker::{Breaker, BreakerSettings, BreakerState, Ticket};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Asked, BreakerView, CallOutcome, Clock, Counters, CountersAway, Sharing, Standing};
+use lockgate_ports::{Asked, BreakerMove, BreakerView, CallOutcome, Clock, Counters, CountersAway, Sharing, Standing};
 use parking_lot::Mutex;
+
+/// Moves kept for whoever asks for them; older ones are forgotten.
+const MOVES_MAX: usize = 64;
 
 /// What a breaker is called here, and among the replicas.
 #[derive(Clone, Copy)]
@@ -29,6 +33,9 @@ struct Known {
     own: Breaker,
     shared: Seen,
     last_error: Option<Arc<str>>,
+    /// The state that was last told of.
+    told: BreakerState,
+    moves: VecDeque<BreakerMove>,
 }
 
 /// The shared breaker when it was last heard of.
@@ -53,7 +60,13 @@ impl Breakers {
         counters: Option<Arc<dyn Counters>>,
     ) -> Self {
         let shared = Seen { away: false, state: BreakerState::Closed, failures: 0, open_until: None };
-        let known = Known { own: Breaker::new(settings), shared, last_error: None };
+        let known = Known {
+            own: Breaker::new(settings),
+            shared,
+            last_error: None,
+            told: BreakerState::Closed,
+            moves: VecDeque::new(),
+        };
         Self { name, settings, clock, counters, known: Mutex::new(known) }
     }
 
@@ -100,12 +113,26 @@ impl Breakers {
 
     pub(crate) fn view(&self) -> BreakerView {
         let (now, known) = (self.clock.now(), self.known.lock());
-        let sharing = self.sharing(&known);
-        let (state, failures, open_until) = match sharing {
-            Sharing::Shared => (known.shared.state_at(now), known.shared.failures, known.shared.open_until),
-            Sharing::Alone | Sharing::LocalFallback => (known.own.state(now), known.own.failures(), known.own.opens_until()),
+        let (sharing, state) = (self.sharing(&known), self.state(&known, now));
+        let (failures, open_until) = match sharing {
+            Sharing::Shared => (known.shared.failures, known.shared.open_until),
+            Sharing::Alone | Sharing::LocalFallback => (known.own.failures(), known.own.opens_until()),
         };
         BreakerView { name: self.name.here, state, failures, open_until, last_error: known.last_error.clone(), sharing }
+    }
+
+    /// What it did since this was last asked.
+    pub(crate) fn moves(&self) -> Vec<BreakerMove> {
+        let (now, mut known) = (self.clock.now(), self.known.lock());
+        self.note(&mut known, now);
+        known.moves.drain(..).collect()
+    }
+
+    fn state(&self, known: &Known, now: Timestamp) -> BreakerState {
+        match self.sharing(known) {
+            Sharing::Shared => known.shared.state_at(now),
+            Sharing::Alone | Sharing::LocalFallback => known.own.state(now),
+        }
     }
 
     fn sharing(&self, known: &Known) -> Sharing {
@@ -117,23 +144,22 @@ impl Breakers {
     }
 
     fn ask_own(&self) -> Option<Ticket> {
-        self.known.lock().own.ask(self.clock.now()).ok()
+        let (now, mut known) = (self.clock.now(), self.known.lock());
+        // An open breaker whose time is over is half-open before it lets anybody through.
+        self.note(&mut known, now);
+        known.own.ask(now).ok()
     }
 
     fn tell_own(&self, ticket: Option<Ticket>, result: Result<(), Arc<str>>) {
         let now = self.clock.now();
         let mut known = self.known.lock();
-        let before = known.own.state(now);
         match (ticket, &result) {
             (Some(ticket), Ok(())) => known.own.succeeded(ticket),
             (Some(ticket), Err(_)) => known.own.failed(ticket, now),
             (None, _) => {}
         }
         known.last_error = result.err().or_else(|| known.last_error.take());
-        let after = known.own.state(now);
-        if self.sharing(&known) != Sharing::Shared {
-            self.log_move(&known, before, after);
-        }
+        self.note(&mut known, now);
     }
 
     fn heard(&self, answer: Result<Standing, CountersAway>) {
@@ -141,12 +167,11 @@ impl Breakers {
         let mut known = self.known.lock();
         match answer {
             Ok(standing) => {
-                let before = known.shared.state_at(now);
                 if known.shared.away {
                     tracing::info!(breaker = self.name.here, "circuit breaker is shared again");
                 }
+                self.note(&mut known, now);
                 known.shared = Seen::at(now, &standing);
-                self.log_move(&known, before, standing.state);
             }
             Err(away) if !known.shared.away => {
                 tracing::warn!(breaker = self.name.here, %away, "circuit breaker falls back to this process");
@@ -154,13 +179,24 @@ impl Breakers {
             }
             Err(_) => {}
         }
+        self.note(&mut known, now);
     }
 
-    fn log_move(&self, known: &Known, from: BreakerState, to: BreakerState) {
-        if from != to {
-            let error = known.last_error.as_deref().unwrap_or_default();
-            tracing::warn!(breaker = self.name.here, from = from.as_str(), to = to.as_str(), error, "circuit breaker moved");
+    /// Tells of a change of state. Time alone turns an open breaker into a half-open one, so this is asked before anything
+    /// happens to it as well as after.
+    fn note(&self, known: &mut Known, now: Timestamp) {
+        let to = self.state(known, now);
+        let from = std::mem::replace(&mut known.told, to);
+        if from == to {
+            return;
         }
+        let (breaker, error) = (self.name.here, known.last_error.clone());
+        let why = error.as_deref().unwrap_or_default();
+        tracing::warn!(breaker, from = from.as_str(), to = to.as_str(), error = why, "circuit breaker moved");
+        if known.moves.len() == MOVES_MAX {
+            known.moves.pop_front();
+        }
+        known.moves.push_back(BreakerMove { at: now, breaker, from, to, error });
     }
 }
 

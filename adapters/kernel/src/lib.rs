@@ -3,6 +3,7 @@
 mod address;
 mod breakers;
 mod guard;
+mod in_force;
 mod remote;
 
 pub use address::{Address, AddressError, Secret, Tls};

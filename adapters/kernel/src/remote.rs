@@ -6,11 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy, Subject, Velocity, VelocityWindow};
+use lockgate_core::policy::{
+    Explanation, FailMode, InputPolicy, OutputGate, OutputRules, Policy, Subject, Velocity, VelocityWindow,
+};
 use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
-use lockgate_ports::{BreakerView, Clock, Counters, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{BreakerMove, BreakerView, Clock, Counters, Elsewhere, Kernel, OutputContent, OutputMeta};
 use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
@@ -20,12 +22,11 @@ use tonic::transport::Channel;
 
 use crate::address::{Address, AddressError, Bearer};
 use crate::breakers::Name;
-use crate::guard::Guard;
+use crate::guard::{Guard, Unanswered};
+use crate::in_force::{InForce, rules};
 
 const INPUT: Name = Name { here: "input", shared: "safety" };
 const OUTPUT: Name = Name { here: "output", shared: "safety:output" };
-/// No verdict carries this name, so nothing is dispatched until the kernel has said what is in force.
-const UNKNOWN: &str = "remote:unknown";
 /// Requests and payload bytes of one call.
 const PAGE_MAX: usize = 500;
 const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -39,8 +40,6 @@ pub struct Options {
     pub answer_within: Duration,
     /// For the content of results.
     pub scan_within: Duration,
-    /// Whether results are checked.
-    pub outputs: bool,
 }
 
 impl Default for Options {
@@ -49,7 +48,6 @@ impl Default for Options {
             breaker: BreakerSettings::default(),
             answer_within: Duration::from_secs(2),
             scan_within: Duration::from_secs(30),
-            outputs: false,
         }
     }
 }
@@ -63,14 +61,9 @@ pub struct RemoteKernel {
     input: Guard,
     output: Guard,
     in_force: RwLock<InForce>,
+    gate: OutputGate,
     clock: Arc<dyn Clock>,
     options: Options,
-}
-
-/// What the kernel said it goes by.
-struct InForce {
-    snapshot: Arc<str>,
-    input: InputPolicy,
 }
 
 impl RemoteKernel {
@@ -80,6 +73,7 @@ impl RemoteKernel {
         address: &Address,
         clock: Arc<dyn Clock>,
         counters: Option<Arc<dyn Counters>>,
+        gate: OutputGate,
         options: Options,
     ) -> Result<Self, AddressError> {
         let line = InterceptedService::new(address.endpoint()?.connect_lazy(), address.bearer()?);
@@ -88,7 +82,8 @@ impl RemoteKernel {
             results: OutputPolicyClient::new(line).max_decoding_message_size(MESSAGE_BYTES_MAX),
             input: Guard::new(INPUT, clock.clone(), options.breaker, counters.clone()),
             output: Guard::new(OUTPUT, clock.clone(), options.breaker, counters),
-            in_force: RwLock::new(InForce { snapshot: UNKNOWN.into(), input: InputPolicy::CLOSED }),
+            in_force: RwLock::default(),
+            gate,
             clock,
             options,
         })
@@ -100,7 +95,8 @@ impl RemoteKernel {
         let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
         let answer = self.input.call(self.options.answer_within, asked).await;
         // An answer that is not one per question answers none of them.
-        let Some(verdicts) = answer.map(|a| a.verdicts).filter(|verdicts| verdicts.len() == requests.len()) else {
+        let verdicts = answer.ok().map(|answer| answer.verdicts);
+        let Some(verdicts) = verdicts.filter(|verdicts| verdicts.len() == requests.len()) else {
             return vec![Judgement::Unavailable; requests.len()];
         };
         let in_force = self.snapshot();
@@ -110,6 +106,29 @@ impl RemoteKernel {
             if verdict.snapshot == in_force { Judgement::Decided(Arc::new(verdict)) } else { Judgement::Unavailable }
         };
         verdicts.into_iter().map(judgement).collect()
+    }
+
+    fn output_rules(&self) -> OutputRules {
+        self.in_force.read().rules.clone()
+    }
+
+    /// What the kernel says it goes by. None: the policy changed while it spoke; the next answer is whole again.
+    fn take(&self, answer: v1::ListSnapshotsResponse) -> Option<Elsewhere> {
+        let mode = if answer.fail_open { FailMode::Open } else { FailMode::Closed };
+        let input = InputPolicy { mode, until: answer.fail_open_until_ms.map(Timestamp::from_millis) };
+        let id: Arc<str> = answer.snapshots.into_iter().next()?.into();
+        let mut in_force = self.in_force.write();
+        in_force.input = input;
+        if in_force.known() == &*id {
+            return Some(in_force.policy.clone());
+        }
+        let policy = Elsewhere { id, text: answer.policy_text.into() };
+        let (rules, errors) = rules(&policy).ok()?;
+        if !errors.is_empty() && in_force.policy.id != policy.id {
+            tracing::error!(snapshot = %policy.id, ?errors, "the output rules in force cannot be read here; results are held");
+        }
+        *in_force = InForce { policy: policy.clone(), input, rules };
+        Some(policy)
     }
 }
 
@@ -126,7 +145,7 @@ impl Kernel for RemoteKernel {
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
         let mut kernel = self.kernel.clone();
         let asked = kernel.explain(v1::ExplainRequest { subject: Some(subject_to_wire(request)) });
-        self.input.call(self.options.answer_within, asked).await.and_then(explanation_from_wire)
+        self.input.call(self.options.answer_within, asked).await.ok().and_then(explanation_from_wire)
     }
 
     /// Windows are counted where the kernel is: here every window looks empty.
@@ -135,7 +154,7 @@ impl Kernel for RemoteKernel {
     }
 
     fn snapshot(&self) -> Arc<str> {
-        self.in_force.read().snapshot.clone()
+        self.in_force.read().policy.id.clone()
     }
 
     /// As the kernel said when it last answered.
@@ -151,31 +170,47 @@ impl Kernel for RemoteKernel {
         vec![self.input.view(), self.output.view()]
     }
 
+    fn breaker_moves(&self) -> Vec<BreakerMove> {
+        let mut moves = self.input.moves();
+        moves.extend(self.output.moves());
+        moves
+    }
+
     fn is_elsewhere(&self) -> bool {
         true
     }
 
-    async fn decided_elsewhere(&self) -> Option<Arc<str>> {
+    async fn decided_elsewhere(&self) -> Option<Elsewhere> {
         // Asked every now and then, unlike the check of results: so what people see of its breaker is never old.
         self.output.refresh().await;
+        let known = self.in_force.read().known().to_owned();
         let mut kernel = self.kernel.clone();
-        let asked = kernel.list_snapshots(v1::ListSnapshotsRequest {});
-        let answer = self.input.call(self.options.answer_within, asked).await;
-        let answer = answer?;
-        let mode = if answer.fail_open { FailMode::Open } else { FailMode::Closed };
-        let until = answer.fail_open_until_ms.map(Timestamp::from_millis);
-        let snapshot: Arc<str> = answer.snapshots.into_iter().next()?.into();
-        *self.in_force.write() = InForce { snapshot: snapshot.clone(), input: InputPolicy { mode, until } };
-        Some(snapshot)
+        let asked = kernel.list_snapshots(v1::ListSnapshotsRequest { known });
+        self.take(self.input.call(self.options.answer_within, asked).await.ok()?)
     }
 
-    fn adopt(&self, id: &Arc<str>, _text: &str) -> Result<(), Vec<String>> {
-        Err(vec![format!("{id} cannot be put in force here: the safety kernel at SAFETY_KERNEL_ADDR has its own policy")])
+    fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
+        let policy = Elsewhere { id: id.clone(), text: text.into() };
+        let (rules, errors) = rules(&policy).unwrap_or_else(|_| (OutputRules::Unknown, Vec::new()));
+        let input = match &rules {
+            OutputRules::Of(policy) => *policy.input(),
+            OutputRules::None | OutputRules::Unknown => InputPolicy::CLOSED,
+        };
+        *self.in_force.write() = InForce { policy, input, rules };
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
-        let step = if self.options.outputs { OutputStep::Scan { hold: true } } else { OutputStep::Pass };
-        vec![step; outputs.len()]
+        let rules = self.output_rules();
+        outputs.iter().map(|output| self.gate.step(&rules, &output.request, output.bytes)).collect()
+    }
+
+    fn scans(&self) -> bool {
+        self.output.lets_through()
+    }
+
+    fn output_fail_mode(&self, request: &JobRequest) -> FailMode {
+        self.gate.fail_mode(&self.output_rules(), request)
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
@@ -184,11 +219,18 @@ impl Kernel for RemoteKernel {
             subject: Some(subject_to_wire(&output.request)),
             result_json: json_bytes(&output.result),
         });
-        self.output.call(self.options.scan_within, asked).await.map(output_verdict_from_wire)
+        match self.output.call(self.options.scan_within, asked).await {
+            Ok(answer) => Some(output_verdict_from_wire(answer)),
+            Err(Unanswered::Refused(why)) => {
+                let bytes = output.result.as_str().len();
+                self.gate.unreadable(&self.output_rules(), &output.request, bytes, &why)
+            }
+            Err(Unanswered::Nobody) => None,
+        }
     }
 
-    fn clean(&self, _request: &JobRequest, text: Arc<str>) -> Arc<str> {
-        text
+    fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
+        self.gate.clean(&self.output_rules(), request, text)
     }
 }
 

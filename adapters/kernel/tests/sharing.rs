@@ -1,5 +1,6 @@
 //! Two replicas, one safety kernel, one Redis.
 
+mod outputs;
 mod support;
 
 use std::time::Duration;

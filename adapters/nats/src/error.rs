@@ -10,6 +10,15 @@ pub enum ConnectError {
     Address { address: String, why: String },
     #[error("the installation {name:?} cannot be part of a NATS subject: it {why}")]
     Installation { name: String, why: NameError },
+    #[error(
+        "NATS_URL names another machine and does not begin with tls://, so everything would travel in the clear: write tls://, \
+         or insist with --insecure-servers"
+    )]
+    InTheClear,
+    #[error("NATS_TLS files are given, but NATS_URL does not ask for TLS: write tls://, or leave them out")]
+    Contradiction,
+    #[error("NATS cannot be reached: {0}")]
+    Tls(String),
     #[error("the NATS client does not start: {0}")]
     Client(String),
 }

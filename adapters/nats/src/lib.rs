@@ -12,12 +12,13 @@ mod link;
 mod options;
 mod pace;
 mod relay;
+mod tls;
 mod transport;
 
 pub use bus::{Counters, NatsBus};
 pub use doors::guard::{Guard, GuardAway, IN_FLIGHT_FOR, MemoryGuard, PROCESSED_FOR, Standing};
 pub use doors::ingress::{Answer, Ingress, Submission};
-pub use doors::{DoorCounters, Doors, Terms};
+pub use doors::{DoorCounters, Doors, Served, Terms};
 pub use error::ConnectError;
 pub use examine::examine;
 pub use link::Health;

@@ -120,13 +120,16 @@ async fn connect(
 
 /// Connects with the login that an address may have.
 pub(crate) async fn dial(connect: ConnectOptions, options: &Options) -> Result<Client, ConnectError> {
-    let addresses = options.addresses()?;
-    let connect = match login(&addresses) {
+    let connect = match login(&options.addresses()?) {
         Some(Login::User { name, password }) => connect.user_and_password(name, password),
         Some(Login::Token(token)) => connect.token(token),
         None => connect,
     };
-    connect.connect(addresses).await.map_err(|error| ConnectError::Client(error.to_string()))
+    let connect = match &options.tls {
+        Some(tls) => connect.require_tls(true).tls_client_config(tls.config()),
+        None => connect,
+    };
+    connect.connect(options.places()?).await.map_err(|error| options.refused(&error))
 }
 
 /// The first try is made at once; later ones wait twice as long each time. Processes that lost the same server do not

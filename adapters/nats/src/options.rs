@@ -1,20 +1,42 @@
 //! Where NATS is, and who we are there.
 
+use std::fmt;
+
 use async_nats::ServerAddr;
 use lockgate_core::ids::check_name;
+use lockgate_tls::Tls;
 
 use crate::error::ConnectError;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
-    /// Servers of one cluster, like `nats://host:4222`. The first that has a login, like `nats://user:password@host` or
-    /// `nats://token@host`, tells it for all.
+    /// Servers of one cluster, like `nats://host:4222`, or `tls://host:4222`. The first that has a login, like
+    /// `nats://user:password@host` or `nats://token@host`, tells it for all.
     pub servers: Vec<String>,
+    /// With it every server is spoken to over TLS, those too that the first one tells of.
+    pub tls: Option<Tls>,
     /// Sets the processes of one installation apart from others on the same servers.
     pub installation: String,
 }
 
+/// Without the addresses, which may have a login.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { servers: _, tls, installation } = self;
+        f.debug_struct("Options").field("tls", tls).field("installation", installation).finish_non_exhaustive()
+    }
+}
+
 impl Options {
+    pub fn new(servers: Vec<String>, installation: impl Into<String>) -> Self {
+        Self { servers, tls: None, installation: installation.into() }
+    }
+
+    /// The addresses without their login: the client writes them to its log.
+    pub(crate) fn places(&self) -> Result<Vec<ServerAddr>, ConnectError> {
+        Self { servers: self.servers.iter().map(|address| public(address)).collect(), ..self.clone() }.addresses()
+    }
+
     pub(crate) fn addresses(&self) -> Result<Vec<ServerAddr>, ConnectError> {
         if self.servers.is_empty() {
             return Err(ConnectError::NoServer);
@@ -66,7 +88,9 @@ fn decoded(text: &str) -> String {
 
 /// An address without its secrets.
 fn public(address: &str) -> String {
-    address.rsplit_once('@').map_or(address, |(_, place)| place).to_owned()
+    let start = address.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = address.split_at(start);
+    format!("{scheme}{}", rest.rsplit_once('@').map_or(rest, |(_, place)| place))
 }
 
 #[cfg(test)]
@@ -74,7 +98,7 @@ mod tests {
     use super::*;
 
     fn options(servers: &[&str], installation: &str) -> Options {
-        Options { servers: servers.iter().map(ToString::to_string).collect(), installation: installation.to_owned() }
+        Options::new(servers.iter().map(ToString::to_string).collect(), installation)
     }
 
     #[test]
@@ -98,6 +122,10 @@ mod tests {
     fn an_error_tells_no_password() {
         let error = options(&["http://ann:s3cret@x"], "a").addresses().expect_err("refused");
         assert!(!error.to_string().contains("s3cret"), "{error}");
+        let with = options(&["nats://ann:s3cret@x:4222", "tls://t0ken@y:4222"], "a");
+        let printed = format!("{with:?} {:?}", with.places().expect("valid"));
+        assert!(!printed.contains("s3cret") && !printed.contains("t0ken"), "{printed}");
+        assert!(with.places().expect("valid")[1].tls_required());
     }
 
     #[test]

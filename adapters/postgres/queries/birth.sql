@@ -9,5 +9,8 @@
         AS i(proof, job_id, state, priority, lane, due_at, deadline_at, tenant, topic, hash, request, life, events, payload)
     WHERE (SELECT holds FROM proof)[i.proof]
     ON CONFLICT (job_id) DO NOTHING
-    RETURNING job_id, seq, priority
+    RETURNING job_id, seq, priority, tenant, octet_length(payload)::bigint AS bytes
+)
+, weighed AS (
+    SELECT changed.tenant, sign.live, sign.ended, 0::bigint AS runs, changed.bytes FROM changed, sign
 )

@@ -20,3 +20,13 @@
 ), released AS (
     DELETE FROM held_results USING changed WHERE changed.scanned AND held_results.job_id = changed.job_id
 )
+, weighed AS (
+    -- What was held counts already.
+    SELECT changed.tenant, sign.live, sign.ended, 0::bigint AS runs,
+        CASE WHEN NOT changed.scanned THEN COALESCE(octet_length(changed.result), 0)
+            WHEN changed.result IS NULL THEN 0
+            ELSE octet_length(changed.result) - COALESCE(
+                (SELECT octet_length(body) FROM held_results WHERE held_results.job_id = changed.job_id), 0)
+        END::bigint AS bytes
+    FROM changed, sign
+)

@@ -7,5 +7,8 @@
     FROM unnest($10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
         $17::text[], $18::text[], $19::bytea[], $20::text[], $21::text[], $22::text[], $23::text[])
         AS i(seq, job_id, state, priority, lane, due_at, deadline_at, tenant, topic, hash, request, life, events, payload)
-    RETURNING job_id, seq, priority
+    RETURNING job_id, seq, priority, tenant, octet_length(payload)::bigint AS bytes
+)
+, weighed AS (
+    SELECT changed.tenant, sign.live, sign.ended, 0::bigint AS runs, changed.bytes FROM changed, sign
 )

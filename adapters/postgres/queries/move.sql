@@ -8,9 +8,14 @@
         AS i(proof, job_id, version, state, lane, due_at, deadline_at, session, life, events, held)
     WHERE h.job_id = i.job_id AND h.version = i.version - 1
         AND (SELECT holds FROM proof)[i.proof]
-    RETURNING h.job_id, h.seq, i.held
+    RETURNING h.job_id, h.seq, h.tenant, i.held
 ), kept AS (
     INSERT INTO held_results (job_id, body) SELECT job_id, held FROM changed WHERE held IS NOT NULL
     ON CONFLICT (job_id) DO UPDATE SET body = excluded.body
+), weighed AS (
+    SELECT tenant, 0::bigint AS live, 0::bigint AS ended, 0::bigint AS runs,
+        (octet_length(held) - COALESCE(
+            (SELECT octet_length(body) FROM held_results WHERE held_results.job_id = changed.job_id), 0))::bigint AS bytes
+    FROM changed
+    WHERE held IS NOT NULL
 )
-SELECT job_id, seq FROM changed

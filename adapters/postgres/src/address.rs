@@ -1,20 +1,24 @@
 //! From a URL to options: whose SQL it speaks is asked once.
 
-use tokio_postgres::Config;
+use lockgate_tls::{Clear, Tls};
 
-use crate::conn::dial;
-use crate::error::{ConnectError, told};
+use crate::error::ConnectError;
 use crate::options::{Dialect, Options};
+use crate::wire::secure;
 
 impl Options {
-    /// From a URL such as `postgres://user:password@host/database`. Connects once, to learn whose database it is.
-    pub async fn of(url: &str) -> Result<Self, ConnectError> {
-        let config: Config = url.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url(error.to_string()))?;
-        let mut options = Self::new(config);
-        let unreachable = |why: String| ConnectError::Unreachable(why);
-        let dialled = tokio::time::timeout(options.deadline, dial(&options.config)).await;
-        let dialled = dialled.map_err(|_| unreachable("it does not answer".to_owned()))?;
-        let (client, _driver) = dialled.map_err(|error| unreachable(told(&error)))?;
+    /// From a URL such as `postgres://user:password@host/database?sslmode=verify-full`. Connects once, to learn whose database
+    /// it is.
+    ///
+    /// `require` and `verify-full` are the same here: TLS, and a certificate of a believed authority for the host of the
+    /// address. `verify-ca` takes any name, of an authority that `tls` must have. `disable` is for this machine, or where `clear`
+    /// allows it. Without `sslmode` there is TLS whenever `disable` would not be allowed, or `tls` has files.
+    pub async fn of(url: &str, tls: &Tls, clear: Clear) -> Result<Self, ConnectError> {
+        let (config, wire) = secure(url, tls, clear)?;
+        let mut options = Self { wire, ..Self::new(config) };
+        let dialled = tokio::time::timeout(options.deadline, options.wire.dial(&options.config)).await;
+        let dialled = dialled.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        let (client, _driver) = dialled.map_err(ConnectError::Unreachable)?;
         let product: String = client.query_one("SELECT version()", &[]).await?.try_get(0)?;
         if product.contains("CockroachDB") {
             options.dialect = Dialect::Cockroach;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Row, Statement};
 
 use crate::counters::Tally;
 use crate::error::Fault;
@@ -46,8 +46,8 @@ impl Drop for Conn {
 impl Conn {
     pub(crate) async fn open(options: &Options, tally: &Arc<Tally>) -> Result<Self, Fault> {
         let config = settings(options);
-        let opened = tokio::time::timeout(options.deadline, dial(&config)).await.map_err(|_| Fault::TimedOut);
-        let (client, driver) = opened?.map_err(|error| Fault::Away(crate::error::told(&error)))?;
+        let opened = tokio::time::timeout(options.deadline, options.wire.dial(&config)).await.map_err(|_| Fault::TimedOut);
+        let (client, driver) = opened?.map_err(Fault::Away)?;
         Ok(Self { client, prepared: BTreeMap::new(), tally: Arc::clone(tally), driver, busy: false })
     }
 
@@ -158,15 +158,4 @@ fn settings(options: &Options) -> Config {
     config.application_name("lockgate");
     config.connect_timeout(options.deadline);
     config
-}
-
-/// The one place that knows how bytes travel.
-pub(crate) async fn dial(config: &Config) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
-    let (client, connection) = config.connect(NoTls).await?;
-    let driver = tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to the database has ended");
-        }
-    });
-    Ok((client, driver))
 }

@@ -1,5 +1,7 @@
 //! PostgreSQL's failures, by what the caller can do about them.
 
+use std::error::Error as _;
+
 use lockgate_ports::StoreError;
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -8,6 +10,27 @@ use tokio_postgres::error::{DbError, SqlState};
 pub enum ConnectError {
     #[error("DATABASE_URL cannot be used: {0}. It looks like postgres://user:password@host:5432/database")]
     Url(String),
+    #[error(
+        "DATABASE_URL names another machine and has sslmode=disable, so everything would travel in the clear: write \
+         sslmode=verify-full, or insist with --insecure-servers"
+    )]
+    InTheClear,
+    #[error(
+        "DATABASE_URL has sslmode=disable, and DATABASE_TLS files are given: write sslmode=verify-full, or leave them out"
+    )]
+    Contradiction,
+    #[error(
+        "DATABASE_URL has sslmode=verify-ca, which believes every server of one authority: name it with DATABASE_TLS_CA, or \
+         write sslmode=verify-full"
+    )]
+    NoAuthority,
+    #[error(
+        "DATABASE_URL has sslmode={0}, which promises nothing: write verify-full (or require, the same here), verify-ca, or \
+         disable on this machine"
+    )]
+    Mode(String),
+    #[error(transparent)]
+    Tls(lockgate_tls::TlsError),
     #[error("the database cannot be reached: {0}; check DATABASE_URL and that the server runs")]
     Unreachable(String),
     #[error("the database has schema {found}, this lockgate needs {known}: run `lockgate migrate`")]
@@ -49,8 +72,13 @@ impl From<serde_json::Error> for Fault {
 pub(crate) fn told(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("{} ({})", said.message(), said.code().code()),
-        None => error.to_string(),
+        None => with_causes(error),
     }
+}
+
+fn with_causes(error: &tokio_postgres::Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl Fault {

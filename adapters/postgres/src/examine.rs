@@ -4,15 +4,13 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::checkup::{Check, Grade, clock_skew};
 use tokio_postgres::Client;
 
-use crate::conn::dial;
-use crate::error::{ConnectError, told};
+use crate::error::ConnectError;
 use crate::options::Options;
 use crate::schema::check;
 
 /// Every check there is, in a fixed order. `now` is this process's time.
 pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
-    let dialled = dial(&options.config).await.map_err(|error| ConnectError::Unreachable(told(&error)));
-    let (client, _driver) = dialled?;
+    let (client, _driver) = options.wire.dial(&options.config).await.map_err(ConnectError::Unreachable)?;
     let product = one(&client, "SELECT version()").await?;
     let mut checks = vec![version(&product)];
     checks.push(clock(&client, now).await?);

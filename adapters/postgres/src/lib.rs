@@ -22,6 +22,7 @@ mod run_sheet;
 mod schema;
 mod sheet;
 mod store;
+mod wire;
 mod writer;
 
 pub use counters::Counters;
@@ -30,3 +31,4 @@ pub use examine::examine;
 pub use options::{Dialect, Isolation, Options, StoreTime};
 pub use schema::migrate;
 pub use store::PostgresStore;
+pub use wire::Wire;

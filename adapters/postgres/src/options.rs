@@ -6,6 +6,8 @@ use std::time::Duration;
 use lockgate_ports::Clock;
 use tokio_postgres::Config;
 
+use crate::wire::Wire;
+
 /// Whose clock decides what is due.
 #[derive(Clone)]
 pub enum StoreTime {
@@ -31,6 +33,8 @@ pub enum Dialect {
 pub struct Options {
     /// Parsed from a URL such as `postgres://user@host/database`.
     pub config: Config,
+    /// Over which it is reached.
+    pub wire: Wire,
     pub store_time: StoreTime,
     /// How long any call may take.
     pub deadline: Duration,
@@ -43,10 +47,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// As an installation runs.
+    /// As an installation runs, over a connection in the clear: [`of`](Self::of) makes a safe one.
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            wire: Wire::default(),
             store_time: StoreTime::Server,
             deadline: Duration::from_secs(2),
             writers: 2,

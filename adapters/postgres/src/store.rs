@@ -10,14 +10,14 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
-    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
-    Upkeep,
+    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases,
+    Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals,
+    Trail, Upkeep,
 };
+use parking_lot::Mutex;
 
-use crate::conn::dial;
 use crate::counters::Counters;
-use crate::error::{ConnectError, Fault, told};
+use crate::error::{ConnectError, Fault};
 use crate::options::Options;
 use crate::pool::{Door, Kind, Pool};
 use crate::sheet::Sheet;
@@ -44,6 +44,7 @@ macro_rules! ask {
 mod credentials;
 mod runs;
 mod schedules;
+mod tenants;
 
 /// Jobs deleted by one transaction.
 const PRUNED_AT_ONCE: usize = 1_000;
@@ -52,6 +53,7 @@ const PRUNED_AT_ONCE: usize = 1_000;
 pub struct PostgresStore {
     pool: Pool,
     writer: Writer,
+    searched: Mutex<Option<tenants::Search>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -63,11 +65,11 @@ impl std::fmt::Debug for PostgresStore {
 impl PostgresStore {
     /// The database must have been migrated: see [`migrate`](crate::migrate).
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
-        let (client, _driver) = dial(&options.config).await.map_err(|error| ConnectError::Unreachable(told(&error)))?;
+        let (client, _driver) = options.wire.dial(&options.config).await.map_err(ConnectError::Unreachable)?;
         schema::check(&client, options.dialect).await?;
         drop(client);
         let door = Arc::new(Door::new(options));
-        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door) })
+        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door), searched: Mutex::default() })
     }
 
     pub fn counters(&self) -> Counters {
@@ -225,6 +227,10 @@ impl Leases for PostgresStore {
 
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         ask!(self, Writes, conn => desk::release(conn, name, holder))
+    }
+
+    async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
+        ask!(self, Reads, conn => reads::leases(conn, self.now()))
     }
 }
 

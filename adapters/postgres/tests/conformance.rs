@@ -5,11 +5,13 @@ mod stage;
 use std::sync::Arc;
 
 use lockgate_ports::conformance::store::StoreHarness;
+use lockgate_postgres::PostgresStore;
 use stage::Stage;
 
 async fn harness() -> StoreHarness {
     let stage = Stage::new().await;
-    StoreHarness::new(Arc::new(stage.connect().await), Arc::clone(&stage.clock), ())
+    let store = PostgresStore::connect(stage.patient()).await.unwrap();
+    StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), ())
 }
 
 lockgate_ports::store_conformance! { async harness }

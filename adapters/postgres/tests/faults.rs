@@ -2,6 +2,7 @@
 
 mod proxy;
 mod stage;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,7 +104,7 @@ async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
 #[tokio::test]
 async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
     let server = Postgres::start().unwrap();
-    let stage = Stage::on(&server).await;
+    let stage = Stage::on(&server.url()).await;
     let store = PostgresStore::connect(Options { deadline: Duration::from_millis(300), ..stage.options() }).await.unwrap();
     store.check().await.unwrap();
     // The row is locked by somebody who never ends.
@@ -119,7 +120,7 @@ async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_outlives_a_restart_in_the_middle_of_traffic() {
     let mut server = Postgres::start().unwrap();
-    let stage = Arc::new(Stage::on(&server).await);
+    let stage = Arc::new(Stage::on(&server.url()).await);
     let store = Arc::new(stage.connect().await);
     let (acknowledged, heard) = tokio::sync::watch::channel(0_usize);
     let callers: Vec<_> = (0..8)

@@ -79,6 +79,9 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/list_slots.sql"), 4, "slots_listed"),
         (include_str!("../queries/slots_of_times.sql"), 4, "slots_listed"),
         (include_str!("../queries/prune_slots.sql"), 3, "slots_decided"),
+        (include_str!("../queries/usage.sql"), 1, "tallies_pkey"),
+        (include_str!("../queries/list_tenants.sql"), 2, "tallies_pkey"),
+        (include_str!("../queries/jobs_to_erase.sql"), 4, "jobs_done_seq"),
     ];
     for (query, parameters, index) in queues {
         let plan = plan(&sql, query, parameters).await;
@@ -96,14 +99,28 @@ async fn queues_are_read_through_their_index_without_sorting() {
 async fn moves_find_their_rows_by_key() {
     let (_stage, sql) = staged(5_000, 5_000).await;
     let proof = include_str!("../queries/proof.sql");
-    for (name, body, parameters) in [
-        ("move", include_str!("../queries/move.sql").to_owned(), 20),
-        ("end", format!("{}{}", include_str!("../queries/end.sql"), include_str!("../queries/count.sql")), 18),
+    let (tally, count) = (include_str!("../queries/tally.sql"), include_str!("../queries/count.sql"));
+    let changed = include_str!("../queries/changed.sql");
+    for (name, body, answer, parameters, index) in [
+        ("move", include_str!("../queries/move.sql"), changed, 20, "jobs_hot_pkey"),
+        ("end", include_str!("../queries/end.sql"), count, 18, "jobs_hot_pkey"),
+        ("end again", include_str!("../queries/end_again.sql"), changed, 18, "jobs_done_pkey on jobs_done before"),
     ] {
-        let plan = plan(&sql, &format!("{proof}{body}"), parameters).await;
-        assert!(plan.contains("jobs_hot_pkey"), "{name}\n{plan}");
-        assert!(!plan.contains("Seq Scan on jobs"), "{name}\n{plan}");
+        let plan = plan(&sql, &format!("{proof}{body}{tally}{answer}"), parameters).await;
+        assert!(plan.contains(index), "{name}\n{plan}");
+        assert!(!plan.contains("Seq Scan on"), "{name}\n{plan}");
     }
+    let (forget, untold) = (include_str!("../queries/forget_jobs.sql"), include_str!("../queries/forget_untold.sql"));
+    for (body, parameters, index) in [
+        (format!("{}{forget}{tally}", include_str!("../queries/prune_jobs.sql")), 4, "jobs_ended"),
+        (format!("{}{forget}{untold}{tally}", include_str!("../queries/erase_jobs.sql")), 3, "outbox_job"),
+    ] {
+        let plan = plan(&sql, &format!("{body}SELECT count(*) FROM gone"), parameters).await;
+        assert!(plan.contains(index) && !plan.contains("Seq Scan on"), "{plan}");
+    }
+    let erase = format!("{} SELECT run_id FROM old", include_str!("../queries/runs_to_erase.sql"));
+    let plan = plan(&sql, &erase, 2).await;
+    assert!(plan.contains("runs_over") && !plan.contains("Sort") && !plan.contains("Seq Scan on"), "{plan}");
 }
 
 #[tokio::test]

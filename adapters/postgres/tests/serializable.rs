@@ -15,7 +15,7 @@ async fn harness() -> StoreHarness {
     static HARNESSES: AtomicU64 = AtomicU64::new(1);
     let stage = Stage::new().await;
     let proxy = Proxy::start(server().port()).await;
-    let options = Options { isolation: Isolation::Serializable, config: proxy.config(&stage.config), ..stage.options() };
+    let options = Options { isolation: Isolation::Serializable, config: proxy.config(&stage.config), ..stage.patient() };
     let store = PostgresStore::connect(options).await.unwrap();
     // Each test meets its first failure somewhere else.
     proxy.refuse_ever_less(1 + HARNESSES.fetch_add(1, Ordering::Relaxed) * 7 % 31);

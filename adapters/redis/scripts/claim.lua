@@ -140,6 +140,7 @@ local function main()
   pass_time(body.now)
   -- Until everything that is held was counted again, there might be less room than there seems to be.
   if meta[6] ~= '0' and body.pool ~= '' then claim_all() end
+  if taken.count > 0 then call('HINCRBY', base .. 'taken', body.pool, taken.count / 3) end
   local due = call('ZRANGE', base .. 'due', 0, 0, 'WITHSCORES')
   return {'ok', tonumber(due[2]) or -1, taken.lanes, taken.claims}
 end

@@ -9,6 +9,17 @@ pub enum ConnectError {
     Installation(String),
     #[error("the Redis URL cannot be used: {0}. It looks like redis://user:password@host:6379/0")]
     Url(String),
+    #[error(
+        "REDIS_URL names another machine and begins with redis://, so everything would travel in the clear: write rediss://, or \
+         insist with --insecure-servers"
+    )]
+    InTheClear,
+    #[error("REDIS_TLS files are given, but REDIS_URL does not ask for TLS: write rediss://, or leave them out")]
+    Contradiction,
+    #[error(
+        "REDIS_URL ends with #insecure, which would believe anybody: leave it out, and name the authority with REDIS_TLS_CA"
+    )]
+    Unchecked,
     #[error("Redis cannot be reached: {0}. Check that the server runs and that address and password are right")]
     Unreachable(String),
     #[error("Redis refuses: {0}. Check that it is a primary with memory to spare and that we may run scripts")]

@@ -8,14 +8,15 @@ use redis::aio::MultiplexedConnection;
 
 use crate::error::ConnectError;
 use crate::options::Options;
+use crate::way::Way;
 
 /// Every check there is, in a fixed order. `now` is this process's time.
 pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
-    let client = redis::Client::open(options.url.as_str()).map_err(|error| ConnectError::Url(error.to_string()))?;
-    let connecting = tokio::time::timeout(options.response_timeout * 4, client.get_multiplexed_async_connection());
+    let way = Way::of(options)?;
+    let connecting = tokio::time::timeout(options.response_timeout * 4, way.client.get_multiplexed_async_connection());
     let connected = connecting.await.map_err(|_| ConnectError::Unreachable("no answer".to_owned()))?;
-    let mut connection = connected.map_err(|error| unreachable(&error))?;
-    let info: String = redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| unreachable(&error))?;
+    let mut connection = connected.map_err(|error| way.refused(error))?;
+    let info: String = redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| way.refused(error))?;
     let info = fields(&info);
     let mut checks = vec![version(&info), role(&info)];
     checks.push(clock(&mut connection, now).await?);

@@ -7,15 +7,18 @@ mod answer;
 mod counters;
 mod error;
 mod examine;
+mod guard;
 mod lanes;
 mod link;
 mod names;
 mod options;
 mod scripts;
+mod way;
 
 pub use counters::RedisCounters;
 pub use error::ConnectError;
 pub use examine::examine;
+pub use guard::{Mark, MarkLives, RedisGuard};
 pub use lanes::RedisLanes;
 pub use link::Counters as LaneCounters;
 pub use options::Options;

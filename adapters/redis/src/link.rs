@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::time::{Instant, timeout};
 
 use crate::error::{ConnectError, Refused};
 use crate::options::Options;
 use crate::scripts::Entry;
+use crate::way::Way;
 
 /// After a failure nobody tries again for so long, so that callers of a server that hangs do not all wait for it.
 const REST: Duration = Duration::from_millis(100);
@@ -24,7 +25,7 @@ pub struct Counters {
 }
 
 pub(crate) struct Link {
-    client: Client,
+    way: Way,
     pub(crate) root: String,
     timeout: Duration,
     live: Mutex<Option<Live>>,
@@ -80,9 +81,8 @@ enum Question<'a> {
 
 impl Link {
     pub(crate) fn new(options: &Options) -> Result<Self, ConnectError> {
-        let client = Client::open(options.url.as_str()).map_err(|error| ConnectError::Url(error.to_string()))?;
         Ok(Self {
-            client,
+            way: Way::of(options)?,
             root: options.root()?,
             timeout: options.response_timeout,
             live: Mutex::new(None),
@@ -205,12 +205,13 @@ impl Link {
     async fn open(&self) -> Result<Live, ConnectError> {
         // Time is limited by the caller, for everything together.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let opened = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut connection = opened?;
+        let opened = self.way.client.get_multiplexed_async_connection_with_config(&config).await;
+        let refused = |error: RedisError| self.way.refused(error);
+        let mut connection = opened.map_err(refused)?;
         let mut questions = redis::pipe();
         questions.cmd("INFO").arg("server").cmd("INFO").arg("replication");
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        let (server, replication): (String, String) = questions.query_async(&mut connection).await?;
+        let (server, replication): (String, String) = questions.query_async(&mut connection).await.map_err(refused)?;
         refuse_eviction(&mut connection).await?;
         let server = format!("{}/{}", field(&server, "run_id"), field(&replication, "master_replid"));
         let number = self.connections.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,9 @@
 //! Where the lanes are and how long to wait for them.
 
+use std::fmt;
 use std::time::Duration;
+
+use lockgate_tls::Tls;
 
 use crate::error::ConnectError;
 
@@ -11,10 +14,12 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest name of an installation: it is part of every key.
 const NAME_MAX: usize = 64;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
-    /// `redis://[user:password@]host:port/[db]`
+    /// `redis://[user:password@]host:port/[db]`, or `rediss://` for TLS.
     pub url: String,
+    /// What is used of TLS with a `rediss://` address; the public authorities unless given.
+    pub tls: Option<Tls>,
     /// Tells installations on one server apart.
     pub installation: String,
     /// How long a claim waits for its settlement.
@@ -23,10 +28,21 @@ pub struct Options {
     pub response_timeout: Duration,
 }
 
+/// Without the address, which may have a password.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url: _, tls, installation, claim_lease, response_timeout } = self;
+        let mut shown = f.debug_struct("Options");
+        shown.field("tls", tls).field("installation", installation);
+        shown.field("claim_lease", claim_lease).field("response_timeout", response_timeout).finish_non_exhaustive()
+    }
+}
+
 impl Options {
     pub fn new(url: impl Into<String>, installation: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            tls: None,
             installation: installation.into(),
             claim_lease: CLAIM_LEASE,
             response_timeout: RESPONSE_TIMEOUT,

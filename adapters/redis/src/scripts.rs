@@ -42,6 +42,7 @@ pub(crate) struct Scripts {
     pub(crate) release: Entry,
     pub(crate) settle: Entry,
     pub(crate) shared: Entry,
+    pub(crate) taken: Entry,
 }
 
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
@@ -64,6 +65,7 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     release: changes(&[include_str!("../scripts/release.lua")]),
     settle: changes(&[include_str!("../scripts/settle.lua")]),
     shared: looks(include_str!("../scripts/shared.lua")),
+    taken: looks(include_str!("../scripts/taken.lua")),
 });
 
 fn changes(parts: &[&str]) -> Entry {

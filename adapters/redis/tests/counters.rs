@@ -7,7 +7,7 @@ use lockgate_core::breaker::{BreakerSettings, BreakerState};
 use lockgate_ports::conformance::counters::Stage;
 use lockgate_ports::conformance::counters::random::does_what_core_does;
 use lockgate_ports::{Asked, CallOutcome, Counters};
-use lockgate_redis::{ConnectError, RedisCounters};
+use lockgate_redis::{ConnectError, Mark, MarkLives, Options, RedisCounters, RedisGuard};
 use lockgate_testbed::{Redis, wait_until};
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,7 +18,8 @@ async fn connect(redis: &Redis, installation: &str) -> Arc<dyn Counters> {
 }
 
 async fn connect_within(redis: &Redis, installation: &str, within: Duration) -> Arc<dyn Counters> {
-    Arc::new(RedisCounters::connect(&redis.url(), installation, within).await.expect("a good address"))
+    let options = Options { response_timeout: within, ..Options::new(redis.url(), installation) };
+    Arc::new(RedisCounters::connect(&options).await.expect("a good address"))
 }
 
 async fn stage() -> Stage {
@@ -176,9 +177,27 @@ async fn a_server_that_was_away_at_the_start_is_used_when_it_comes() {
 
 #[tokio::test]
 async fn what_cannot_be_an_address_or_an_installation_is_refused() {
-    let connect = |url, installation| RedisCounters::connect(url, installation, RESPONSE_TIMEOUT);
+    let connect = async |url, installation| RedisCounters::connect(&Options::new(url, installation)).await;
     assert!(matches!(connect("nonsense", "default").await, Err(ConnectError::Url(_))));
     assert!(matches!(connect("redis://127.0.0.1:1/", "a{b}").await, Err(ConnectError::Installation(_))));
+}
+
+#[tokio::test]
+async fn a_message_is_in_one_hand_over_all_processes_and_known_when_it_is_done() {
+    let redis = Redis::start().expect("a server");
+    let lives = MarkLives { in_hand: PATIENCE, done: PATIENCE };
+    let options = Options { response_timeout: RESPONSE_TIMEOUT, ..Options::new(redis.url(), "default") };
+    let one = RedisGuard::connect(&options, lives).await.expect("a good address");
+    let other = RedisGuard::connect(&options, lives).await.expect("a good address");
+    let ids = ["a".to_owned(), "b".to_owned()];
+    assert_eq!(one.begin(&ids).await.expect("there"), [Mark::Ours, Mark::Ours]);
+    assert_eq!(other.begin(&ids).await.expect("there"), [Mark::InHand, Mark::InHand]);
+    one.finish(&ids[..1]).await.expect("there");
+    one.release(&ids[1..]).await.expect("there");
+    assert_eq!(other.begin(&ids).await.expect("there"), [Mark::Done, Mark::Ours]);
+    assert_eq!(redis.command("EXISTS lockgate:bus:processed:a").expect("answered"), ":1\r\n", "operators know the name");
+    let left = redis.command("PTTL lockgate:bus:processed:a").expect("answered");
+    assert!(!left.starts_with(":-"), "it is forgotten by itself: {left}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the lanes say and do when the server fails them. Each case has a server of its own.
 
+mod tls;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -88,9 +88,10 @@ impl LogKeeper {
         Ok(())
     }
 
-    /// Gives the log's room back to a full disk. Its pages mostly have their place in the database already.
-    pub(crate) fn make_room(&self, writer: &Connection) -> Result<(), Fault> {
-        copy(writer, CheckpointMode::TRUNCATE).map(|_| ())
+    /// Gives the log's room back to a full disk. Its pages mostly have their place in the database already. False when
+    /// somebody still reads from it.
+    pub(crate) fn make_room(&self, writer: &Connection) -> Result<bool, Fault> {
+        Ok(matches!(copy(writer, CheckpointMode::TRUNCATE)?, Copied::All))
     }
 }
 

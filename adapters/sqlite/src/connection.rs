@@ -10,6 +10,11 @@ use crate::error::OpenError;
 /// Prepared statements kept per connection; more than there are queries.
 const STATEMENTS: usize = 128;
 
+/// What is deleted is overwritten where that costs no page more.
+pub(crate) const OVERWRITE_USUALLY: &str = "PRAGMA secure_delete = FAST";
+/// What is deleted is overwritten wherever it lies.
+pub(crate) const OVERWRITE_ALWAYS: &str = "PRAGMA secure_delete = ON";
+
 /// The connection that writes.
 pub(crate) fn writing(path: &Path) -> Result<Connection, OpenError> {
     let conn = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -19,6 +24,8 @@ pub(crate) fn writing(path: &Path) -> Result<Connection, OpenError> {
         return Err(OpenError::NoLog(journal));
     }
     set_up(&conn, 32 * 1024)?;
+    // What a row said does not outlive it in a page that is written anyway.
+    conn.execute_batch(OVERWRITE_USUALLY)?;
     // Copying the log back is the checkpointer's work; see checkpoint.rs.
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(conn)

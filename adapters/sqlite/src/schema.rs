@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
@@ -12,6 +12,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_create_runs.sql"),
     include_str!("../migrations/0006_create_schedules.sql"),
     include_str!("../migrations/0007_create_credentials.sql"),
+    include_str!("../migrations/0008_create_tallies.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

@@ -3,6 +3,7 @@
 mod credentials;
 mod runs;
 mod schedules;
+mod tenants;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +16,11 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
-    LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail,
-    Upkeep,
+    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases,
+    Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals,
+    Trail, Upkeep,
 };
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::checkpoint::{LogBounds, LogKeeper};
@@ -42,6 +44,7 @@ pub struct SqliteStore {
     writer: Writer,
     clock: Arc<dyn Clock>,
     fatal: Arc<Fatal>,
+    searched: Mutex<Option<tenants::Search>>,
     /// Dropped last: the folder is free when nobody uses its files any more.
     _folder: Folder,
 }
@@ -63,6 +66,8 @@ impl SqliteStore {
         let fatal = Arc::new(watch::Sender::new(None));
         let mut conn = connection::writing(&database)?;
         schema::migrate(&mut conn)?;
+        // Left by a process that ended while it overwrote free pages.
+        conn.execute("DELETE FROM blanks", [])?;
         if let Some(pages) = options.pages_max {
             conn.pragma_update(None, "max_page_count", pages)?;
         }
@@ -70,7 +75,7 @@ impl SqliteStore {
         let log =
             LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
         let writer = Writer::start(conn, Arc::clone(&clock), log, Arc::clone(&fatal))?;
-        Ok(Self { readers, writer, clock, fatal, _folder: folder })
+        Ok(Self { readers, writer, clock, fatal, searched: Mutex::default(), _folder: folder })
     }
 
     /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
@@ -212,6 +217,11 @@ impl Leases for SqliteStore {
         let (name, holder) = (name.to_owned(), holder.to_owned());
         self.writer.run(1, move |ledger| ledger.release(&name, &holder)).await
     }
+
+    async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::leases(conn, now)).await
+    }
 }
 
 #[async_trait]
@@ -291,6 +301,17 @@ mod tests {
     use lockgate_core::pools::RoutingId;
     use lockgate_core::verdict::BUILTIN_ALLOW;
     use lockgate_ports::memory::ManualClock;
+
+    #[tokio::test]
+    async fn a_process_whose_writing_thread_died_is_asked_to_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path(), Arc::new(ManualClock::default())).unwrap();
+        let died = store.writer.run(1, |_| -> Result<(), Fault> { panic!("a bug") }).await;
+        assert!(matches!(died, Err(StoreError::UnknownOutcome(_))), "{died:?}");
+        let mut fatal = store.fatal();
+        let told = tokio::time::timeout(Duration::from_secs(10), fatal.wait_for(Option::is_some)).await;
+        assert!(told.is_ok_and(|told| told.is_ok()));
+    }
 
     #[tokio::test]
     async fn a_policy_whose_activation_was_rolled_back_is_not_in_force() {

@@ -1,6 +1,7 @@
 //! What only a Store on disk can get wrong: restarts, a second process, a full disk.
 
 mod stage;
+mod tenants;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::conformance::store::schedules_stage::{schedule, turn};
 use lockgate_ports::store::{RunChange, Runs, ScheduleChange, Schedules, SlotQuery, TurnConflict};
 use lockgate_ports::{
-    Change, ChangeError, Credentials, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Trail, Upkeep,
+    Change, ChangeError, Credentials, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Tenants, Trail,
+    Upkeep,
 };
 use lockgate_sqlite::{OpenError, Options, SqliteStore};
 use stage::{Stage, births, profile};
@@ -31,13 +33,14 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     let results = store.commit(births(&stage, "job", 50)).await.unwrap();
     let last = results.into_iter().map(Result::unwrap).max().unwrap();
     let jobs = store.list(JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;
-    let totals = store.totals().await.unwrap();
+    let (totals, tenants) = (store.totals().await.unwrap(), store.tenants(None, 10).await.unwrap());
     let lanes = store.ready_lanes().await.unwrap();
     drop(store);
 
     let store = stage.open();
     assert_eq!(store.list(JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items, jobs);
     assert_eq!(store.totals().await.unwrap(), totals);
+    assert_eq!((store.tenants(None, 10).await.unwrap(), tenants[0].1.live), (tenants.clone(), 50));
     assert_eq!(totals.live.iter().sum::<u64>(), 50);
     assert_eq!(store.ready_lanes().await.unwrap(), lanes);
     assert_eq!(store.open_sessions().await.unwrap()[0].epoch, epoch);
@@ -174,6 +177,7 @@ async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
     assert!(matches!(error, StoreError::Full(_)), "{error}");
     assert!(error.certainly_not_applied());
     assert_eq!(store.totals().await.unwrap().ended, accepted, "nothing of the failed commit remains");
+    assert_eq!(store.usage(&["acme".into()]).await.unwrap()[0].ended, accepted);
     assert_eq!(stage.count(&store).await, accepted);
     assert!(store.fatal().borrow().is_none(), "a full disk is no reason to stop");
 
@@ -194,6 +198,7 @@ async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
     assert!(good.unwrap().iter().all(Result::is_ok));
     assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
+    assert_eq!(store.usage(&["acme".into()]).await.unwrap()[0].live, 3);
 }
 
 #[tokio::test]

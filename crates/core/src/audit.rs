@@ -17,7 +17,7 @@ pub struct AuditEntry {
     pub tenant: TenantId,
     pub actor: ActorId,
     pub action: Action,
-    /// The job or the policy snapshot it happened to.
+    /// The job, the policy snapshot or the circuit breaker it happened to.
     pub subject: Arc<str>,
     #[serde(skip)]
     pub detail: Json,
@@ -43,6 +43,7 @@ pub enum Action {
     SafetyBypassed,
     BypassRefused,
     ActionRefused,
+    BreakerMoved,
     DagStored,
     RunStarted,
     RunPaused,
@@ -61,10 +62,12 @@ pub enum Action {
     CredentialCreated,
     CredentialEnded,
     AccessRefused,
+    QuotasActivated,
+    TenantErased,
 }
 
 impl Action {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -82,6 +85,7 @@ impl Action {
         Self::SafetyBypassed,
         Self::BypassRefused,
         Self::ActionRefused,
+        Self::BreakerMoved,
         Self::DagStored,
         Self::RunStarted,
         Self::RunPaused,
@@ -100,6 +104,8 @@ impl Action {
         Self::CredentialCreated,
         Self::CredentialEnded,
         Self::AccessRefused,
+        Self::QuotasActivated,
+        Self::TenantErased,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -121,6 +127,7 @@ impl Action {
             Self::SafetyBypassed => "safety_bypassed",
             Self::BypassRefused => "bypass_refused",
             Self::ActionRefused => "action_refused",
+            Self::BreakerMoved => "breaker_moved",
             Self::DagStored => "dag_stored",
             Self::RunStarted => "run_started",
             Self::RunPaused => "run_paused",
@@ -139,6 +146,8 @@ impl Action {
             Self::CredentialCreated => "credential_created",
             Self::CredentialEnded => "credential_ended",
             Self::AccessRefused => "access_refused",
+            Self::QuotasActivated => "quotas_activated",
+            Self::TenantErased => "tenant_erased",
         }
     }
 

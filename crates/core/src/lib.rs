@@ -19,6 +19,8 @@ pub mod output;
 pub mod placement;
 pub mod policy;
 pub mod pools;
+pub mod quotas;
+pub mod rate;
 pub mod request;
 pub mod retry;
 pub mod scan;

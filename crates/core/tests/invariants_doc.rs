@@ -1,4 +1,4 @@
-//! `docs/invariants.md` says only what is so: its tests exist, and its ids are those of the code.
+//! `docs/invariants.md` and `docs/traps.md` say only what is so: their tests exist, and the ids are those of the code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,4 +64,24 @@ fn every_test_that_is_named_exists() {
         }
     }
     assert!(named > 30, "only {named} tests were found in the tables");
+}
+
+#[test]
+fn every_trap_names_tests_that_exist() {
+    let doc = fs::read_to_string(root().join("docs/traps.md")).unwrap();
+    let rows = doc.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| no."));
+    let mut traps = 0;
+    for row in rows {
+        traps += 1;
+        let proofs: Vec<&str> = row.split('`').skip(1).step_by(2).filter(|text| text.contains("::")).collect();
+        assert!(!proofs.is_empty(), "no test for {row}");
+        for proof in proofs {
+            let (path, test) = proof.split_once("::").unwrap();
+            let source = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            // Written out, or one line of a macro that makes tests.
+            let exists = [format!("fn {test}("), format!(" {test} = ")].iter().any(|text| source.contains(text));
+            assert!(exists, "{proof} is named and does not exist");
+        }
+    }
+    assert!(traps > 40, "only {traps} traps were found in the tables");
 }

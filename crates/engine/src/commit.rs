@@ -12,6 +12,7 @@ use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
 
 use crate::Inner;
 use crate::error::ApiError;
+use crate::health::moved;
 use crate::service::to_the_end;
 
 /// A decision about a known job.
@@ -82,6 +83,7 @@ impl Inner {
         changes: Vec<Change>,
         next: &[&Job],
     ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        moved();
         let committed = self.ports.store.commit(changes).await;
         self.health.store_answered(committed.is_ok());
         let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
@@ -142,6 +144,7 @@ impl Inner {
 
     /// Puts due jobs into their lanes and tells edges; later ones are left to the due loop.
     pub(crate) async fn offer(&self, jobs: Vec<Arc<Job>>) {
+        moved();
         let now = self.ports.clock.now();
         let due: Vec<_> = jobs.into_iter().filter(|job| job.life.due_at <= now).collect();
         if !due.is_empty() {
@@ -222,7 +225,7 @@ impl Inner {
             return Vec::new();
         }
         let mut judgements = self.ports.kernel.judge(requests).await;
-        self.metrics.governance.judged(&judgements);
+        self.metrics.judged(requests, &judgements);
         self.let_through(requests, &mut judgements);
         judgements
     }
@@ -241,7 +244,7 @@ impl Inner {
             let undoes = request.run.as_ref().is_some_and(|part| part.undo);
             if *judgement == Judgement::Unavailable && (open || undoes) {
                 tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
-                self.metrics.governance.let_through(request);
+                self.metrics.topics.let_through(&request.topic);
                 self.bypassed.fetch_add(1, Ordering::Relaxed);
                 let verdict = Verdict::bypass("the safety kernel did not answer", self.recalled.lock().clone());
                 *judgement = Judgement::Decided(Arc::new(verdict));
@@ -291,7 +294,7 @@ fn mints(input: &Input) -> bool {
     match input {
         Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
-        Input::Scanned(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
+        Input::Scanned(_) | Input::LetOut(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
         Input::Reported(report) => match report.outcome {
             Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
             Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } => true,

@@ -1,9 +1,10 @@
-//! The configuration in force as this process knows it: pools, what operators closed, timeouts.
+//! The configuration in force as this process knows it: pools, what operators closed, timeouts, quotas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lockgate_core::pools::{PoolStates, Pools, Routing};
+use lockgate_core::quotas::Quotas;
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{Adopted, Layout, SnapshotKind, StoreError};
@@ -15,6 +16,7 @@ use crate::Inner;
 pub(crate) struct Config {
     routing: Mutex<Arc<Routing>>,
     timeouts: Mutex<Arc<Timeouts>>,
+    quotas: Mutex<Arc<Quotas>>,
     /// The version of the pools in force.
     version: AtomicU64,
     /// The version by which the lanes are laid out from end to end, and the time before which everything due is in them.
@@ -49,6 +51,10 @@ impl Config {
     pub(crate) fn timeouts(&self) -> Arc<Timeouts> {
         self.timeouts.lock().clone()
     }
+
+    pub(crate) fn quotas(&self) -> Arc<Quotas> {
+        self.quotas.lock().clone()
+    }
 }
 
 impl Config {
@@ -81,9 +87,14 @@ impl Inner {
 
     async fn follow_config(&self) -> Result<(), StoreError> {
         let timeouts = self.config.timeouts();
-        // Timeouts that cannot be read leave those that are known: nobody runs where he must not.
+        // Timeouts and quotas that cannot be read leave those that are known: nobody runs where he must not.
         if let Read::New(changed) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
             *self.config.timeouts.lock() = Arc::new(changed);
+        }
+        let quotas = self.config.quotas();
+        if let Read::New(changed) = self.changed(SnapshotKind::Quotas, quotas.snapshot(), Quotas::load).await? {
+            tracing::info!(quotas = %changed.snapshot(), "quotas in force");
+            *self.config.quotas.lock() = Arc::new(changed);
         }
         let known = self.routing();
         let pools = self.changed(SnapshotKind::Pools, &known.id().pools, Pools::load).await?;

@@ -3,6 +3,7 @@
 use lockgate_core::dag::plan::Refusal;
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Illegal;
+use lockgate_core::quotas::Limited;
 use lockgate_core::request::FieldError;
 use lockgate_ports::StoreError;
 
@@ -35,6 +36,9 @@ pub enum ApiError {
     /// No room. Later, or after somebody made room.
     #[error("{0}")]
     Exhausted(String),
+    /// No room by the rules of the installation. Later.
+    #[error(transparent)]
+    Limited(Limited),
     /// Nothing was done. Try again.
     #[error("{0}")]
     Unavailable(String),
@@ -66,6 +70,7 @@ impl ApiError {
             Self::Forbidden(_) => "permission_denied",
             Self::Outdated(_) => "outdated",
             Self::Exhausted(_) => "exhausted",
+            Self::Limited(limited) => limited.by.code(),
             Self::Unavailable(_) => "unavailable",
             Self::Internal(_) => "internal",
         }

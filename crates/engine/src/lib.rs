@@ -5,10 +5,12 @@
 //! selects, ids and jitter only through the Entropy port.
 
 mod access;
+mod admission;
 mod commit;
 mod config;
 mod edge;
 mod error;
+mod health;
 mod kernel;
 mod loops;
 mod metrics;
@@ -35,12 +37,14 @@ pub use edge::{
     ToWorker, Welcome,
 };
 pub use error::ApiError;
+pub use health::{Component, Finding, HealthView, KernelView, LeaderView, Leads, LoopView, StoreState, StoreView, Trouble};
 pub use kernel::LocalKernel;
-pub use metrics::Metrics;
+pub use metrics::{Described, Metrics};
 pub use service::{
-    Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ConfigText, Considered, DagView, JobView, LaneView,
-    MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed, RunOrder, RunView, RunWatch,
-    ScheduleView, StartRun, StartedRun, Submitted, Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView,
+    Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ConfigText, Considered, DagView, ErasedPart,
+    JobView, LaneView, MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed, RunOrder, RunView,
+    RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView, Verified, Watch, WatchItem, Why, WorkerStatus,
+    WorkerView,
 };
 pub use settings::{Roles, Settings};
 
@@ -69,8 +73,10 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) edge: edge::Edge,
     pub(crate) config: config::Config,
+    pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
     pub(crate) health: loops::Health,
+    pub(crate) watch: health::Watch,
     /// What nobody can ever take as things are.
     pub(crate) hopeless: loops::Hopeless,
     /// How the lanes were when they were last looked after.
@@ -105,8 +111,10 @@ impl Engine {
         let inner = Inner {
             edge: edge::Edge::new(edge, config.routing()),
             config,
+            admission: admission::Admission::default(),
             wake: Wakeups::default(),
             health: loops::Health::default(),
+            watch: health::Watch::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
@@ -123,9 +131,11 @@ impl Engine {
 
     /// Recovers what an earlier life left, then runs every loop until `stop` turns true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let Ok(recovered) = loops::recover(&self.inner, &mut stop).await else { return };
         let mut running = JoinSet::new();
+        health::spawn(&self.inner, &mut running, &stop);
+        let Ok(recovered) = loops::recover(&self.inner, &mut stop).await else { return };
         loops::spawn(&self.inner, &mut running, recovered, &stop);
+        self.inner.watch.started();
         let stopping = stop.clone();
         while let Some(ended) = running.join_next().await {
             // Half an engine would accept jobs that never run: better none, and a process that says so.

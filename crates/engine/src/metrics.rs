@@ -1,16 +1,27 @@
 //! Metric families of the engine. Handles are kept; nothing is looked up by name on the hot path.
 
 mod access;
+mod admission;
+mod catalogue;
 mod governance;
+mod loops;
+mod owed;
+mod pools;
 mod runs;
+mod sagas;
 mod schedules;
 mod sharing;
+mod topics;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use lockgate_core::job::{Job, JobState, Reason};
 use lockgate_core::lane::Priority;
+use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::{Decision, Judgement};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,10 +30,20 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub(crate) use access::AccessMetrics;
+pub(crate) use admission::AdmissionMetrics;
+use catalogue::Catalogue;
+pub use catalogue::Described;
 pub(crate) use governance::GovernanceMetrics;
-pub(crate) use runs::RunMetrics;
+pub(crate) use loops::LoopMetrics;
+pub(crate) use owed::OwedMetrics;
+pub(crate) use pools::{PoolLevel, PoolMetrics};
+pub(crate) use runs::{Ended, RunMetrics, Swept};
 pub(crate) use schedules::ScheduleMetrics;
 pub(crate) use sharing::SharingMetrics;
+pub(crate) use topics::{Phase, TopicMetrics};
+
+/// A gauge of a span or a moment in seconds, or of a part of something.
+type Seconds = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Level(Priority);
@@ -61,19 +82,23 @@ struct PriorityCounters {
     failed: Counter,
     retried: Counter,
     enqueue_to_start: Histogram,
+    live: Gauge,
     queue_depth: Gauge,
     retry_depth: Gauge,
     dlq_depth: Gauge,
+    inflight: Gauge,
 }
 
 /// Gauges, by priority in the order of `Priority::ALL`.
 #[derive(Default)]
 pub(crate) struct Levels {
+    /// Not ended.
+    pub(crate) live: [u64; 4],
     pub(crate) queued: [u64; 4],
     /// Waiting for a time or a verdict.
     pub(crate) later: [u64; 4],
     pub(crate) dead: [u64; 4],
-    pub(crate) held: u64,
+    pub(crate) held: [u64; 4],
 }
 
 /// Shared by clones.
@@ -81,127 +106,114 @@ pub(crate) struct Levels {
 pub struct Metrics {
     by_priority: Arc<[PriorityCounters; 4]>,
     reaped: Family<ByReason, Counter>,
-    run_seconds: Histogram,
-    inflight: Gauge,
     ready_rows: Counter,
+    described: Arc<[Described]>,
     pub access: AccessMetrics,
+    pub(crate) admission: AdmissionMetrics,
     pub(crate) governance: GovernanceMetrics,
+    pub(crate) loops: LoopMetrics,
+    pub(crate) owed: OwedMetrics,
+    pub(crate) pools: PoolMetrics,
     pub(crate) runs: RunMetrics,
     pub(crate) schedules: ScheduleMetrics,
     pub(crate) sharing: SharingMetrics,
+    pub(crate) topics: TopicMetrics,
 }
 
 impl Metrics {
     /// Registers every family under `lockgate_`.
     pub fn new(registry: &mut Registry) -> Self {
-        let registry = registry.sub_registry_with_prefix("lockgate");
-        let counters = [
-            ("tasks_enqueued", "Jobs accepted"),
-            ("dequeued", "Attempts dispatched to workers"),
-            ("succeeded", "Jobs that succeeded"),
-            ("failed", "Jobs that ended badly"),
-            ("retried", "Attempts that failed and were scheduled again"),
-        ]
-        .map(|(name, help)| {
-            let family = Family::<ByPriority, Counter>::default();
-            registry.register(name, help, family.clone());
-            family
-        });
-        let gauges = [
-            ("queue_depth", "Jobs that wait for a worker"),
-            ("retry_depth", "Jobs that wait for a time or a verdict: retries, delayed and pending jobs"),
-            ("dlq_depth", "Dead letters"),
-        ]
-        .map(|(name, help)| {
-            let family = Family::<ByPriority, Gauge>::default();
-            registry.register(name, help, family.clone());
-            family
-        });
-        let start = Family::<ByPriority, Histogram>::new_with_constructor(latency);
-        registry.register("enqueue_to_start_seconds", "From ready to dispatched", start.clone());
-        let by_priority = Priority::ALL.map(|priority| {
-            let label = ByPriority { priority: Level(priority) };
-            let [enqueued, dequeued, succeeded, failed, retried] =
-                counters.each_ref().map(|f| f.get_or_create_owned(&label));
-            let [queue_depth, retry_depth, dlq_depth] = gauges.each_ref().map(|f| f.get_or_create_owned(&label));
-            let enqueue_to_start = start.get_or_create_owned(&label);
-            PriorityCounters {
-                enqueued,
-                dequeued,
-                succeeded,
-                failed,
-                retried,
-                enqueue_to_start,
-                queue_depth,
-                retry_depth,
-                dlq_depth,
-            }
-        });
+        let mut registry = Catalogue::new(registry.sub_registry_with_prefix("lockgate"));
+        let by_priority = Arc::new(priorities(&mut registry));
         let reaped = Family::<ByReason, Counter>::default();
         registry.register("reaped", "Attempts taken from workers that lost, never started or overran them", reaped.clone());
-        let run_seconds = latency();
-        registry.register("task_run_seconds", "Running time of attempts", run_seconds.clone());
-        let inflight = Gauge::default();
-        registry.register("inflight_leases", "Attempts that workers hold", inflight.clone());
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
-        let access = AccessMetrics::new(registry);
-        let governance = GovernanceMetrics::new(registry);
-        let runs = RunMetrics::new(registry);
-        let schedules = ScheduleMetrics::new(registry);
-        let sharing = SharingMetrics::new(registry);
         Self {
-            by_priority: Arc::new(by_priority),
+            by_priority,
             reaped,
-            run_seconds,
-            inflight,
             ready_rows,
-            access,
-            governance,
-            runs,
-            schedules,
-            sharing,
+            access: AccessMetrics::new(&mut registry),
+            admission: AdmissionMetrics::new(&mut registry),
+            governance: GovernanceMetrics::new(&mut registry),
+            loops: LoopMetrics::new(&mut registry),
+            owed: OwedMetrics::new(&mut registry),
+            pools: PoolMetrics::new(&mut registry),
+            runs: RunMetrics::new(&mut registry),
+            schedules: ScheduleMetrics::new(&mut registry),
+            sharing: SharingMetrics::new(&mut registry),
+            topics: TopicMetrics::new(&mut registry),
+            described: registry.into_described().into(),
         }
+    }
+
+    /// Every family there is, moved or not.
+    pub fn described(&self) -> &[Described] {
+        &self.described
     }
 
     fn of(&self, job: &Job) -> &PriorityCounters {
         &self.by_priority[job.request.priority() as usize]
     }
 
+    /// A new job, or one of a run.
     pub(crate) fn entered(&self, job: &Job) {
         self.of(job).enqueued.inc();
+        self.topics.received(&job.request.topic);
+        self.runs.sagas.entered(job);
+        if job.state().is_terminal() {
+            self.ended(job);
+        }
     }
 
     pub(crate) fn dispatched(&self, jobs: &[Arc<Job>]) {
         for job in jobs {
             let counters = self.of(job);
             counters.dequeued.inc();
-            if let Some(binding) = &job.life.attempt.binding {
-                counters.enqueue_to_start.observe(binding.dispatched_at.since(job.life.due_at).as_secs_f64());
+            let binding = job.life.attempt.binding.as_ref();
+            let waited = binding.map(|binding| binding.dispatched_at.since(job.life.due_at));
+            if let Some(waited) = waited {
+                counters.enqueue_to_start.observe(waited.as_secs_f64());
+            }
+            self.topics.dispatched(&job.request.topic, waited);
+        }
+    }
+
+    pub(crate) fn judged(&self, requests: &[Arc<JobRequest>], judgements: &[Judgement]) {
+        self.governance.judged(judgements);
+        for (request, judgement) in requests.iter().zip(judgements) {
+            match judgement {
+                Judgement::Decided(verdict) if verdict.decision == Decision::Deny => self.topics.denied(&request.topic),
+                Judgement::Decided(_) => {}
+                Judgement::Unavailable => self.topics.unavailable(&request.topic),
             }
         }
     }
 
     /// A committed step of a known job.
     pub(crate) fn moved(&self, before: &Job, after: &Job, now: Timestamp) {
-        if before.state().is_held() && (after.life.attempt.no != before.life.attempt.no || after.state().is_terminal()) {
-            let same = after.life.attempt.no == before.life.attempt.no;
-            let started = after.life.attempt.started_at.filter(|_| same).or(before.life.attempt.started_at);
-            if let Some(started) = started {
-                self.run_seconds.observe(now.since(started).as_secs_f64());
-            }
+        if let Some(span) = ran(before, after, now) {
+            self.topics.ran(&after.request.topic, span);
         }
+        let retried = after.life.counters.failures > before.life.counters.failures;
         match after.state() {
-            JobState::Succeeded => {
-                self.of(after).succeeded.inc();
-            }
-            state if state.is_dead() => {
-                self.of(after).failed.inc();
-            }
-            JobState::Scheduled | JobState::Pending if after.life.counters.failures > before.life.counters.failures => {
+            // A scan or a late verdict that changes nothing is no second end.
+            state if state.is_terminal() && state != before.state() => self.ended(after),
+            JobState::Scheduled | JobState::Pending if retried => {
                 self.of(after).retried.inc();
             }
             _ => {}
+        }
+    }
+
+    fn ended(&self, job: &Job) {
+        self.topics.completed(&job.request.topic, job.state());
+        if job.state() == JobState::Succeeded {
+            self.of(job).succeeded.inc();
+        }
+        if job.state().is_dead() {
+            self.of(job).failed.inc();
+            self.runs.sagas.ended_badly(job);
         }
     }
 
@@ -217,15 +229,70 @@ impl Metrics {
 
     pub(crate) fn set_levels(&self, levels: &Levels) {
         for (i, counters) in self.by_priority.iter().enumerate() {
+            counters.live.set(level(levels.live[i]));
             counters.queue_depth.set(level(levels.queued[i]));
             counters.retry_depth.set(level(levels.later[i]));
             counters.dlq_depth.set(level(levels.dead[i]));
+            counters.inflight.set(level(levels.held[i]));
         }
-        self.inflight.set(level(levels.held));
     }
 }
 
+/// For how long the attempt that this step ends was running.
+fn ran(before: &Job, after: &Job, now: Timestamp) -> Option<Duration> {
+    let same = after.life.attempt.no == before.life.attempt.no;
+    let over = before.state().is_held() && (!same || after.state().is_terminal());
+    let started = after.life.attempt.started_at.filter(|_| same).or(before.life.attempt.started_at)?;
+    over.then(|| now.since(started))
+}
+
+fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
+    let mut counter = |name, help| {
+        let family = Family::<ByPriority, Counter>::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let enqueued = counter("tasks_enqueued", "Jobs accepted");
+    let dequeued = counter("dequeued", "Attempts dispatched to workers");
+    let succeeded = counter("succeeded", "Jobs that succeeded");
+    let failed = counter("failed", "Jobs that ended badly");
+    let retried = counter("retried", "Attempts that failed and were scheduled again");
+    let mut gauge = |name, help| {
+        let family = Family::<ByPriority, Gauge>::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let live = gauge("jobs_live", "Jobs that have not ended");
+    let queue_depth = gauge("queue_depth", "Jobs that wait for a worker");
+    let help = "Jobs that wait for a time or a verdict. Of one process among several it counts attempts of the others too";
+    let retry_depth = gauge("retry_depth", help);
+    let dlq_depth = gauge("dlq_depth", "Dead letters");
+    let inflight = gauge("inflight_leases", "Attempts that workers attached to this process hold");
+    let start = Family::<ByPriority, Histogram>::new_with_constructor(latency);
+    registry.register("enqueue_to_start_seconds", "From ready to dispatched", start.clone());
+    Priority::ALL.map(|priority| {
+        let label = ByPriority { priority: Level(priority) };
+        PriorityCounters {
+            enqueued: enqueued.get_or_create_owned(&label),
+            dequeued: dequeued.get_or_create_owned(&label),
+            succeeded: succeeded.get_or_create_owned(&label),
+            failed: failed.get_or_create_owned(&label),
+            retried: retried.get_or_create_owned(&label),
+            enqueue_to_start: start.get_or_create_owned(&label),
+            live: live.get_or_create_owned(&label),
+            queue_depth: queue_depth.get_or_create_owned(&label),
+            retry_depth: retry_depth.get_or_create_owned(&label),
+            dlq_depth: dlq_depth.get_or_create_owned(&label),
+            inflight: inflight.get_or_create_owned(&label),
+        }
+    })
+}
+
 fn level(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 

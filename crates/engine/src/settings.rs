@@ -70,10 +70,19 @@ pub struct Settings {
     pub sweep_every: Duration,
     /// Schedules are looked over this often, besides when the time of one comes.
     pub schedules_every: Duration,
+    /// A loop that has not moved for this long beyond its rest is stuck. Far longer than any call may take, so that neither
+    /// load nor a Store that hangs looks like it.
+    pub stuck_after: Duration,
+    /// How long a lease may be vacant beyond its own rhythm before nobody leads: whoever takes over needs a moment, and a
+    /// longer one without CPU.
+    pub leaderless_after: Duration,
     /// How long a new policy is not acknowledged while attempts it called back may still be about to start.
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
     pub fail_mode: Option<FailMode>,
+    /// Jobs that wait for a verdict are judged at no more than this many a second, so that a kernel that was away is not
+    /// met by all of them at once.
+    pub release_rate: u32,
     /// What this process does of what all processes of an installation do together.
     pub roles: Roles,
     /// Most jobs in one claim, one commit, one page.
@@ -109,8 +118,11 @@ impl Default for Settings {
             unheard_after: Duration::from_secs(2),
             sweep_every: Duration::from_secs(60),
             schedules_every: Duration::from_secs(1),
+            stuck_after: Duration::from_secs(60),
+            leaderless_after: Duration::from_secs(10),
             recall_within: Duration::from_secs(2),
             fail_mode: None,
+            release_rate: 1_000,
             roles: Roles::default(),
             batch_max: 1_000,
             exclusive_store: true,

@@ -46,11 +46,22 @@ pub(crate) fn face(error: &ApiError) -> Face {
         ApiError::Exhausted(_) => {
             face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
         }
+        ApiError::Limited(limited) => face(
+            StatusCode::TOO_MANY_REQUESTS,
+            Code::ResourceExhausted,
+            "No room for more at the moment",
+            Some(limited.retry_after),
+        ),
         ApiError::Unavailable(_) => {
             face(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "Unavailable for a moment", Some(BACK_IN))
         }
         ApiError::Internal(_) => face(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "Internal error", None),
     }
+}
+
+/// When trying again makes sense, for items of a batch.
+pub(crate) fn retry_after_ms(error: &ApiError) -> Option<u64> {
+    face(error).retry_after.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The error as a gRPC status with `google.rpc` details.

@@ -4,6 +4,7 @@
 
 mod access;
 mod auth;
+mod calls;
 #[cfg(test)]
 #[path = "../tests/api/support/tls.rs"]
 mod certificates;
@@ -11,7 +12,9 @@ mod configs;
 mod dags;
 mod errors;
 mod grpc;
+mod health;
 mod hosts;
+mod letters;
 mod metrics;
 mod peer;
 mod queries;
@@ -34,10 +37,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use auth::Gate;
+use calls::{CALLS_MAX, Calls};
 use hosts::Hosts;
 use serve::{Guard, Reception};
 
 pub use auth::{Access, Entrance};
+pub use letters::Letters;
 pub use metrics::ConnectionMetrics;
 pub use peer::{PeerAddress, PeerCertificate};
 pub use tls::{Tls, TlsError};
@@ -134,10 +139,11 @@ impl Gateway {
         let shared =
             Shared { engine: self.engine, clock: self.clock, settings: Arc::new(self.settings), closing: closing.clone() };
         let engine = shared.engine.clone();
-        let ready = || async { engine.ready().await.is_ok() };
+        let ready = || async { engine.health().await.is_ready() };
         let (grpc, reporter) = grpc::router(&shared).await.map_err(io::Error::other)?;
         let open = shared.settings.doors;
-        let doors = serve::Doors { hosts, gate, grpc: Some(grpc), rest: rest::router(shared) };
+        let calls = Calls::new(CALLS_MAX);
+        let doors = serve::Doors { hosts, gate, calls, grpc: Some(grpc), rest: rest::router(shared) };
         let health = grpc::health::mirror(reporter, open, closing.clone(), ready);
         tokio::join!(serve::serve(listener, reception, doors, closing, shutdown), health);
         Ok(())
@@ -149,7 +155,8 @@ impl Gateway {
     pub async fn serve_metrics(&self, listener: TcpListener, registry: Arc<Registry>, shutdown: impl Future<Output = ()>) {
         // Scrapers come under many names; a credential, where one is asked for, is what counts.
         let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
-        let doors = serve::Doors { hosts: Hosts::Any, gate, grpc: None, rest: rest::metrics_router(registry) };
+        let (calls, rest) = (Calls::new(SCRAPERS_MAX), rest::metrics_router(registry));
+        let doors = serve::Doors { hosts: Hosts::Any, gate, calls, grpc: None, rest };
         // Its own count: the numbers are about the API.
         let metrics = ConnectionMetrics::default();
         let reception = Reception { tls: self.settings.tls.clone(), connections_max: SCRAPERS_MAX, metrics };

@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::auth::Gate;
+use crate::calls::Calls;
 use crate::hosts::Hosts;
 use crate::metrics::ConnectionMetrics;
 use crate::peer::{PeerAddress, PeerCertificate};
@@ -80,6 +81,7 @@ pub(crate) struct Reception {
 pub(crate) struct Doors {
     pub(crate) hosts: Hosts,
     pub(crate) gate: Guard,
+    pub(crate) calls: Calls,
     pub(crate) grpc: Option<Router>,
     pub(crate) rest: Router,
 }
@@ -190,10 +192,20 @@ impl Host {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let doors = self.doors.clone();
+        let (doors, metrics) = (self.doors.clone(), self.reception.metrics.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             peer.introduce(&mut request);
-            doors.clone().answer(request)
+            let (doors, metrics) = (doors.clone(), metrics.clone());
+            // Probes ask how the server is; that it says so is no failed request.
+            let counts = !matches!(request.uri().path(), "/healthz" | "/readyz");
+            let is_grpc = is_grpc(&request);
+            async move {
+                let response = doors.answer(request).await?;
+                if counts {
+                    metrics.answered(is_grpc, &response);
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let stream = TokioIo::new(Opening::new(stream, HEAD_WITHIN));
         let connection = self.builder.serve_connection(stream, service).into_owned();
@@ -237,10 +249,14 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let content = request.headers().get(CONTENT_TYPE);
+    content.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
 impl Doors {
     async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let content = request.headers().get(CONTENT_TYPE);
-        let is_grpc = content.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+        let is_grpc = is_grpc(&request);
         if let Err(stranger) = self.hosts.check(&request) {
             return Ok(if is_grpc { grpc::turned_away(stranger) } else { rest::turned_away(stranger) });
         }
@@ -257,7 +273,11 @@ impl Doors {
             Some(grpc) if is_grpc => grpc,
             _ => self.rest,
         };
-        router.oneshot(request.map(Body::new)).await
+        match self.calls.answer(request.map(Body::new), |request| router.oneshot(request)).await {
+            Ok(answered) => answered,
+            Err(unanswered) if is_grpc => Ok(grpc::unanswered(unanswered)),
+            Err(unanswered) => Ok(rest::unanswered(unanswered)),
+        }
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
   3  the server cannot be reached
   4  there is no such job, or nothing of what was asked for
   5  conflict: the job is not in a state that allows this, the key has another job,
-     what is in force is something else, the audit trail is broken, or doctor found something bad";
+     what is in force is something else, the audit trail is broken, doctor or health found something bad,
+     or chaos broke a promise";
 
 #[derive(Debug)]
 pub(crate) enum CliError {

@@ -22,6 +22,8 @@ impl LogArgs {
             EnvFilter::try_new(&self.log).map_err(|error| CliError::Usage(format!("--log {:?}: {error}", self.log)))?;
         let colour = out.format == Format::People { colour: true } && std::io::stderr().is_terminal();
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
+        // A line that could not be written, on a full disk for instance, must not end the thread that wrote it.
+        let lines = lines.log_internal_errors(false);
         let started = if out.is_json() { lines.json().try_init() } else { lines.try_init() };
         started.map_err(|error| CliError::Usage(format!("logging: {error}")))
     }

@@ -253,6 +253,20 @@ pub(crate) fn span(span: Duration) -> String {
     }
 }
 
+/// A number of bytes as people say it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = "B";
+    for larger in UNITS {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    if unit == "B" || size >= 10.0 { format!("{size:.0} {unit}") } else { format!("{size:.1} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,20 @@
 //! Connections to the servers that the processes of one installation share.
 
+mod tls;
+
 use std::sync::Arc;
 
 use clap::Args;
-use lockgate_nats::NatsBus;
+use lockgate_nats::{Health, NatsBus};
 use lockgate_ports::Entropy;
 use lockgate_postgres::PostgresStore;
-use lockgate_redis::{Options, RedisCounters, RedisLanes};
+use lockgate_redis::{MarkLives, RedisCounters, RedisGuard, RedisLanes};
+use lockgate_tls::{Clear, Tls};
 
 use crate::error::CliError;
+
+pub(crate) use tls::{ClearArgs, DatabaseTlsArgs};
+use tls::{NatsTlsArgs, RedisTlsArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct ServerArgs {
@@ -42,15 +48,36 @@ pub(crate) struct ServerArgs {
         help_heading = "Cluster"
     )]
     installation: String,
+
+    #[command(flatten)]
+    database_tls: DatabaseTlsArgs,
+
+    #[command(flatten)]
+    redis_tls: RedisTlsArgs,
+
+    #[command(flatten)]
+    nats_tls: NatsTlsArgs,
+
+    #[command(flatten)]
+    clear: ClearArgs,
 }
 
-/// Their addresses.
-#[derive(Clone, Debug)]
+/// Their addresses, which may have passwords: nothing prints them.
 pub(crate) struct Servers {
-    pub(crate) database: String,
-    pub(crate) redis: String,
-    pub(crate) nats: Vec<String>,
-    pub(crate) installation: String,
+    database: String,
+    redis: String,
+    nats: Vec<String>,
+    installation: String,
+    tls: ServerTls,
+    clear: Clear,
+    /// What the files of TLS were called on the command line.
+    words: Vec<String>,
+}
+
+struct ServerTls {
+    database: Tls,
+    redis: Tls,
+    nats: Tls,
 }
 
 impl ServerArgs {
@@ -68,6 +95,13 @@ impl ServerArgs {
                 redis: redis.to_owned(),
                 nats: nats.to_vec(),
                 installation: self.installation.clone(),
+                tls: ServerTls {
+                    database: self.database_tls.read()?,
+                    redis: self.redis_tls.read()?,
+                    nats: self.nats_tls.read()?,
+                },
+                clear: self.clear.clear(),
+                words: self.words(),
             })),
             (database, redis, nats) => {
                 let named =
@@ -85,6 +119,18 @@ impl ServerArgs {
     }
 }
 
+impl ServerArgs {
+    fn words(&self) -> Vec<String> {
+        let files = [
+            tls::words("database", &self.database_tls.files()),
+            tls::words("redis", &self.redis_tls.files()),
+            tls::words("nats", &self.nats_tls.files()),
+        ];
+        let clear = (self.clear.clear() == Clear::Anywhere).then(|| "--insecure-servers".to_owned());
+        files.into_iter().flatten().chain(clear).collect()
+    }
+}
+
 /// A variable that is set to nothing is not set.
 fn filled(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
@@ -93,14 +139,14 @@ fn filled(value: &Option<String>) -> Option<&str> {
 impl Servers {
     /// The Store, brought up to date first: replicas that start together take turns.
     pub(crate) async fn store(&self) -> Result<PostgresStore, CliError> {
-        let options = database(&self.database).await?;
+        let options = self.database().await.map_err(unusable)?;
         migrate(&options).await?;
         PostgresStore::connect(options).await.map_err(unusable)
     }
 
     /// A server that is away is waited for: submits, results and running jobs do not need it.
     pub(crate) async fn lanes(&self) -> Result<RedisLanes, CliError> {
-        let options = self.redis();
+        let options = self.redis().map_err(unusable)?;
         match RedisLanes::connect(&options).await {
             Err(error @ lockgate_redis::ConnectError::Unreachable(_)) => {
                 tracing::warn!(%error, "nothing can be claimed until Redis is there");
@@ -111,29 +157,69 @@ impl Servers {
     }
 
     pub(crate) async fn counters(&self) -> Result<RedisCounters, CliError> {
-        let Options { url, installation, response_timeout, .. } = self.redis();
-        RedisCounters::connect(&url, &installation, response_timeout).await.map_err(unusable)
+        RedisCounters::connect(&self.redis().map_err(unusable)?).await.map_err(unusable)
+    }
+
+    /// Of messages that come over NATS.
+    pub(crate) async fn guard(&self) -> Result<RedisGuard, CliError> {
+        let lives = MarkLives { in_hand: lockgate_nats::IN_FLIGHT_FOR, done: lockgate_nats::PROCESSED_FOR };
+        RedisGuard::connect(&self.redis().map_err(unusable)?, lives).await.map_err(unusable)
     }
 
     pub(crate) async fn bus(&self, entropy: Arc<dyn Entropy>) -> Result<NatsBus, CliError> {
-        NatsBus::connect(&self.nats(), entropy).await.map_err(unusable)
+        let options = self.nats().map_err(unusable)?;
+        let bus = NatsBus::connect(&options, entropy).await.map_err(unusable)?;
+        // A connection that is tried for ever does not say why it fails; one that is tried once does.
+        if bus.health() != Health::Connected
+            && let Err(error) = lockgate_nats::examine(&options).await
+        {
+            tracing::warn!(%error, "jobs start later than they could until NATS is there");
+        }
+        Ok(bus)
     }
 
-    pub(crate) fn redis(&self) -> Options {
-        Options::new(&self.redis, &self.installation)
+    pub(crate) async fn database(&self) -> Result<lockgate_postgres::Options, lockgate_postgres::ConnectError> {
+        lockgate_postgres::Options::of(&self.database, &self.tls.database, self.clear).await
     }
 
-    pub(crate) fn nats(&self) -> lockgate_nats::Options {
-        lockgate_nats::Options { servers: self.nats.clone(), installation: self.installation.clone() }
+    pub(crate) fn redis(&self) -> Result<lockgate_redis::Options, lockgate_redis::ConnectError> {
+        lockgate_redis::Options::new(&self.redis, &self.installation).secured(&self.tls.redis, self.clear)
+    }
+
+    pub(crate) fn nats(&self) -> Result<lockgate_nats::Options, lockgate_nats::ConnectError> {
+        lockgate_nats::Options::new(self.nats.clone(), &self.installation).secured(&self.tls.nats, self.clear)
+    }
+
+    pub(crate) const fn clear(&self) -> Clear {
+        self.clear
+    }
+
+    /// As words on the command line of a process that is to use the same.
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.words_at(self.addresses())
+    }
+
+    /// Of the database, of Redis, and of all NATS servers.
+    pub(crate) fn addresses(&self) -> [String; 3] {
+        [self.database.clone(), self.redis.clone(), self.nats.join(",")]
+    }
+
+    /// The same, for servers that are reached at other addresses.
+    pub(crate) fn words_at(&self, [database, redis, nats]: [String; 3]) -> Vec<String> {
+        let installation = self.installation.clone();
+        let named =
+            [("--database-url", database), ("--redis-url", redis), ("--nats-url", nats), ("--installation", installation)];
+        named.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).chain(self.words.iter().cloned()).collect()
     }
 }
 
 pub(crate) async fn migrate(options: &lockgate_postgres::Options) -> Result<(), CliError> {
-    lockgate_postgres::migrate(&options.config, options.dialect).await.map_err(unusable)
+    lockgate_postgres::migrate(options).await.map_err(unusable)
 }
 
-pub(crate) async fn database(url: &str) -> Result<lockgate_postgres::Options, CliError> {
-    lockgate_postgres::Options::of(url).await.map_err(unusable)
+/// The database alone.
+pub(crate) async fn database(url: &str, tls: &Tls, clear: Clear) -> Result<lockgate_postgres::Options, CliError> {
+    lockgate_postgres::Options::of(url, tls, clear).await.map_err(unusable)
 }
 
 /// The texts say what to do.
@@ -152,6 +238,10 @@ mod tests {
             redis_url: url(redis),
             nats_url: vec![nats.to_owned()],
             installation: "default".to_owned(),
+            database_tls: DatabaseTlsArgs::default(),
+            redis_tls: RedisTlsArgs::default(),
+            nats_tls: NatsTlsArgs::default(),
+            clear: ClearArgs::default(),
         }
     }
 
@@ -159,7 +249,7 @@ mod tests {
     fn all_or_none() {
         assert!(args("", "", "").shared().expect("valid").is_none());
         assert!(args("postgres://d", "redis://r", "nats://n").shared().expect("valid").is_some());
-        let error = args("postgres://d", "", "nats://n").shared().expect_err("refused");
+        let error = args("postgres://d", "", "nats://n").shared().err().expect("refused");
         assert!(error.to_string().contains("DATABASE_URL and NATS_URL without REDIS_URL"), "{error}");
     }
 }

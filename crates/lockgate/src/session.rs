@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockgate_proto::v1::access_client::AccessClient;
 use lockgate_proto::v1::admin_client::AdminClient;
 use lockgate_proto::v1::approvals_client::ApprovalsClient;
+use lockgate_proto::v1::monitor_client::MonitorClient;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::pools_client::PoolsClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
@@ -89,6 +90,10 @@ impl Session {
 
     pub(crate) fn admin(&self) -> AdminClient<Line> {
         AdminClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn monitor(&self) -> MonitorClient<Line> {
+        MonitorClient::new(self.line.clone())
     }
 
     pub(crate) fn pools(&self) -> PoolsClient<Line> {

@@ -5,8 +5,10 @@ mod approval;
 mod convert;
 mod dag;
 mod governance;
+mod health;
 mod pools;
 mod schedule;
+mod tenants;
 mod verdict;
 mod why;
 
@@ -21,8 +23,10 @@ pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
 pub(crate) use dag::{Dag, Node, Run, Runs, StartedRun, StoredDag};
 pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Config, Configs, Policies, Verified};
+pub(crate) use health::{Health, HealthComponent, HealthLeader, HealthLoop};
 pub(crate) use pools::{DrainedWorker, Pool, PoolChanged, Pools};
 pub(crate) use schedule::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
+pub(crate) use tenants::{ErasedTenant, Tenant, Tenants};
 pub(crate) use verdict::{Explained, OutputCheck, Remediation, Step, Verdict};
 pub(crate) use why::{Considered, LimitLook, PoolLook, Why};
 

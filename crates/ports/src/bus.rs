@@ -30,6 +30,11 @@ pub trait Bus: Send + Sync {
 
     /// Hears of every job that another process rings for.
     fn overhear(&self) -> Overheard;
+
+    /// Why rings do not reach other processes now, if they do not.
+    fn away(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Jobs that other processes rang for, in batches.

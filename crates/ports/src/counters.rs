@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
+use lockgate_core::rate::Rate;
 
 #[async_trait]
 pub trait Counters: Send + Sync {
@@ -32,6 +33,10 @@ pub trait Counters: Send + Sync {
     /// The place of each job in its velocity window, in the order asked, all in one round trip. A job enters a window once
     /// and keeps its place, which moves up as older jobs leave.
     async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway>;
+
+    /// Takes a token for each of `want` from every one of these buckets, in one round trip: for as many as all of them have
+    /// tokens for. A bucket begins full.
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway>;
 }
 
 /// The answer to a wish to call.
@@ -69,6 +74,14 @@ pub struct VelocityAsk {
     pub job_id: Arc<str>,
     pub span: Duration,
     pub visit: Visit,
+}
+
+/// What buckets gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub granted: u32,
+    /// When all buckets have a token again, if one of them has none now.
+    pub again_in: Duration,
 }
 
 /// What a question does to a window.

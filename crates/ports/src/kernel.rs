@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, InputPolicy, Policy};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
@@ -39,28 +39,52 @@ pub trait Kernel: Send + Sync {
         Vec::new()
     }
 
+    /// What the breakers did since this was last asked, oldest first.
+    fn breaker_moves(&self) -> Vec<BreakerMove> {
+        Vec::new()
+    }
+
     /// Whether somebody else decides: the Store then follows the kernel, not the kernel the Store.
     fn is_elsewhere(&self) -> bool {
         false
     }
 
-    /// The snapshot in force there, if it could be asked just now.
-    async fn decided_elsewhere(&self) -> Option<Arc<str>> {
+    /// The policy in force there, if it could be asked just now.
+    async fn decided_elsewhere(&self) -> Option<Elsewhere> {
         None
     }
 
     /// The Store says that this policy is in force now. Refused with every error of the text if it cannot be judged by;
-    /// until a text is taken, nothing is decided.
+    /// until a text is taken, nothing is decided. A kernel elsewhere is asked for verdicts all the same; what the Store
+    /// remembers of its policy counts while it is silent.
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>>;
 
     /// What the metadata alone says about results, in order. On the way of every result: answers at once.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep>;
+
+    /// Whether anybody can look at contents now. False while the circuit breaker on the way is open.
+    fn scans(&self) -> bool {
+        true
+    }
+
+    /// What happens to a result whose content nobody can look at.
+    fn output_fail_mode(&self, _request: &JobRequest) -> FailMode {
+        FailMode::Closed
+    }
 
     /// What the content says. None: nobody could look; the scan stays owed.
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict>;
 
     /// Text that leaves with an attempt (errors, progress, log lines) without what must not come out.
     fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str>;
+}
+
+/// A policy that somebody else decides by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub id: Arc<str>,
+    /// Empty for the built-in one, and where the text is not told.
+    pub text: Arc<str>,
 }
 
 /// A circuit breaker as people see it.
@@ -74,6 +98,17 @@ pub struct BreakerView {
     /// What went wrong last.
     pub last_error: Option<Arc<str>>,
     pub sharing: Sharing,
+}
+
+/// A circuit breaker that changed its state, as it was noticed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerMove {
+    pub at: Timestamp,
+    pub breaker: &'static str,
+    pub from: BreakerState,
+    pub to: BreakerState,
+    /// What went wrong last.
+    pub error: Option<Arc<str>>,
 }
 
 /// Whose calls a breaker counts.

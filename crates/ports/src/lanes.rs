@@ -64,6 +64,9 @@ pub trait Lanes: Send + Sync {
     /// Tenants that have had nothing to do for long are forgotten.
     async fn shares(&self, limit: usize) -> Vec<TenantShare>;
 
+    /// How many jobs were claimed from the lanes of each pool since the pools were adopted; nothing where none was.
+    async fn taken(&self) -> Vec<(PoolName, u64)>;
+
     /// Lanes whose window runs low while the Store has more. Every ask is new: one that was made before and never
     /// answered, because the Store failed for instance, is simply made again, and its late answer is ignored. One
     /// loop per process asks; of several processes that share lanes, one at a time is told of a lane.

@@ -19,17 +19,17 @@ pub mod turn_sheet;
 
 pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::Clock;
-pub use counters::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
+pub use counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
 pub use entropy::{Entropy, Mint};
-pub use kernel::{BreakerView, Kernel, OutputContent, OutputMeta, Sharing};
+pub use kernel::{BreakerMove, BreakerView, Elsewhere, Kernel, OutputContent, OutputMeta, Sharing};
 pub use lanes::{
     Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
     Settlement, TenantShare,
 };
 pub use store::{
-    Activation, Active, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery,
-    Jobs, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
-    RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
-    Store, StoreError, Taken, Told, Totals, Trail, TurnConflict, Upkeep,
+    Activation, Active, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, Erased, EventPage, JobDetail,
+    JobQuery, Jobs, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange,
+    RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind,
+    SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Told, Totals, Trail, TurnConflict, Upkeep, Usage,
 };
 pub use tokens::{TokenError, Tokens};

@@ -1,6 +1,8 @@
 //! Jobs and their histories as clients see them.
 
-use lockgate_core::job::{Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, Reason};
+use lockgate_core::job::{
+    Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, OutputStage, Reason,
+};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Defaults;
 
@@ -48,7 +50,9 @@ pub fn platform_labels(life: &Life) -> impl Iterator<Item = (String, String)> {
         .bypass
         .as_ref()
         .map(|bypass| [("safety_bypassed", "true".to_owned()), ("safety_bypass_reason", bypass.reason.to_string())]);
-    labels.into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
+    let unscanned = life.output.as_ref().filter(|check| check.stage == OutputStage::Unchecked);
+    let unscanned = unscanned.map(|_| ("safety_bypassed_output", "true".to_owned()));
+    labels.into_iter().flatten().chain(unscanned).map(|(name, value)| (name.to_owned(), value))
 }
 
 impl From<&Approval> for v1::AskedApproval {

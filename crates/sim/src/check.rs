@@ -1,13 +1,15 @@
 //! The judges. They know the Store's final state and what clients and workers saw, and nothing of the engine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobEvent, JobState};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
-use crate::flow;
 use crate::world::{Summary, World};
+use crate::{flow, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,30 +35,58 @@ pub(crate) fn ensure(holds: bool, rule: &'static str, detail: impl FnOnce() -> S
 }
 
 pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
-    let (acknowledged, finished, executions, broken) = {
+    world.witness.testify().await?;
+    let (acknowledged, executions, broken) = {
         let ledger = world.ledger.lock();
-        let broken = ledger.broken.first().cloned();
-        (ledger.acknowledged.clone(), ledger.finished.clone(), ledger.executions.len(), broken)
+        (ledger.acknowledged.clone(), ledger.executions.len(), ledger.broken.first().cloned())
     };
     if let Some(violation) = broken {
         return Err(violation);
     }
+    let letters = letters(world).await;
     let mut fingerprint = 0xcbf2_9ce4_8422_2325;
-    for id in &acknowledged {
+    let all: BTreeSet<JobId> = acknowledged.iter().cloned().chain(world.witness.jobs()).collect();
+    for id in &all {
         let detail = world.disk.detail(id).await.ok().flatten();
         let detail = detail.ok_or_else(|| Violation::new("nothing acknowledged is lost", id.to_string()))?;
         history(id, &detail)?;
-        dead_letter(world, id, detail.job.state()).await?;
-        if detail.job.state() == JobState::Succeeded {
-            ensure(finished.contains(id), "success only by a worker's word", || id.to_string())?;
-        }
+        work(world, id, &detail)?;
+        let state = detail.job.state();
+        let letter = letters.get(id).copied();
+        ensure(
+            letter == Some(state).filter(|state| state.is_dead()),
+            "J-4 a dead letter for every bad end, and only then",
+            || format!("{id} {state}, letter {letter:?}"),
+        )?;
         fingerprint = fold(fingerprint, &format!("{:?}", detail.events));
     }
     flow::check(world).await?;
+    times::check(world).await?;
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
     Ok(Summary { acknowledged: acknowledged.len(), executions, injected: world.faults.injected(), fingerprint })
 }
+
+/// What workers did, compared with what is said of it.
+fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+    let ledger = world.ledger.lock();
+    for event in detail.events.iter().filter(|event| event.kind == EventKind::Succeeded) {
+        let attempt = event.late_of.unwrap_or(event.attempt);
+        let told = || format!("{id} attempt {attempt}: {}", tell(&detail.events));
+        ensure(
+            ledger.finished.contains(&(id.clone(), attempt)),
+            "A-1 success only by the word of who holds the attempt",
+            told,
+        )?;
+    }
+    // Waiting jobs are looked at every second, held ones every two; the rest is what crashes and slow calls may cost.
+    let life = &detail.job.life;
+    let late = life.deadline_at.zip(life.ended_at).filter(|(deadline, ended)| *deadline + DEADLINE_SLACK < *ended);
+    ensure(late.is_none(), "a deadline ends a job", || format!("{id}: {late:?} {}", tell(&detail.events)))
+}
+
+/// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too.
+const DEADLINE_SLACK: Duration = Duration::from_secs(60);
 
 /// Says what still waits when nothing should.
 pub(crate) async fn stuck(world: &World) -> Violation {
@@ -70,7 +100,11 @@ pub(crate) async fn stuck(world: &World) -> Violation {
         }
     }
     let lines: Vec<String> = waiting.iter().take(5).map(|job| format!("{} {:?}", job.request.job_id, job.life)).collect();
-    Violation::new("everything ends once faults stop", format!("{} live: {}", waiting.len(), lines.join("; ")))
+    let (runs, times) = (flow::open(world).await.unwrap_or_default(), times::left(world).await.unwrap_or_default());
+    let runs: Vec<String> = runs.iter().map(|run| format!("{run:?}")).collect();
+    let told =
+        format!("{} live: {}; times not started: {times}; runs: {}", waiting.len(), lines.join("; "), runs.join("; "));
+    Violation::new("everything ends once faults stop", told)
 }
 
 fn is_end(kind: EventKind) -> bool {
@@ -88,7 +122,9 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     for life in &lives {
         let ends = life.iter().filter(|event| is_end(event.kind)).count();
         ensure(ends == 1, "J-2 one end per life", told)?;
-        ensure(life.last().is_some_and(|event| is_end(event.kind)), "J-3 nothing after the end", told)?;
+        // A bypass may be judged after the end: a note, no change.
+        let last = life.iter().rev().find(|event| event.kind != EventKind::BypassRefused);
+        ensure(last.is_some_and(|event| is_end(event.kind)), "J-3 nothing after the end", told)?;
     }
     ensure(lives.len() == detail.job.life.no as usize, "lives are counted", told)?;
     let dispatched: Vec<u32> =
@@ -96,17 +132,17 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     ensure(dispatched.is_sorted_by(|a, b| a < b), "A-3 an attempt is dispatched once", told)
 }
 
-async fn dead_letter(world: &World, id: &JobId, state: JobState) -> Result<(), Violation> {
+async fn letters(world: &World) -> BTreeMap<JobId, JobState> {
     let mut query = DeadLetterQuery { limit: 1_000, ..DeadLetterQuery::default() };
-    let mut found = false;
+    let mut letters = BTreeMap::new();
     while let Ok(page) = world.disk.dead_letters(query.clone()).await {
-        found |= page.items.iter().any(|letter| letter.job_id == *id && letter.state == state);
+        letters.extend(page.items.into_iter().map(|letter| (letter.job_id, letter.state)));
         query.cursor = page.next;
         if query.cursor.is_none() {
             break;
         }
     }
-    ensure(found == state.is_dead(), "a dead letter for every bad end, and only then", || format!("{id} {state}"))
+    letters
 }
 
 fn tell(events: &[JobEvent]) -> String {

@@ -11,9 +11,10 @@ use lockgate_ports::DeadLetterQuery;
 use tokio::time::Instant;
 
 use crate::check::Violation;
-use crate::flow;
+use crate::faults::Fault;
 use crate::plan::Plan;
 use crate::world::World;
+use crate::{flow, times};
 
 pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
 
@@ -27,6 +28,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
             0 => cancel_one(&world, &caller).await,
             1 => replay(&world, &caller).await,
             2 => flow::disturb(&world, &caller).await,
+            4 => times::trigger(&world, &caller).await,
             3 => {
                 flow::start(&world, &caller, serial).await;
                 serial += 1;
@@ -43,7 +45,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
 
 /// Sometimes a client goes away in the middle of a call.
 async fn hang_up(world: &World) {
-    if !world.faults.inject(100, |i| &mut i.calls_dropped) {
+    if !world.faults.inject(100, Fault::CallDropped) {
         return std::future::pending().await;
     }
     tokio::time::sleep(world.faults.millis(10)).await;

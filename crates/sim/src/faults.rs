@@ -1,5 +1,7 @@
 //! The dice. One stream of random numbers decides everything, so a seed is a whole story.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,112 +9,145 @@ use std::time::Duration;
 use lockgate_ports::Entropy;
 use lockgate_ports::memory::SeededEntropy;
 use parking_lot::Mutex;
+use tokio::time::Instant;
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// What can go wrong in a story.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Fault {
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Its name on the command line.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    /// A process dies at a Store call, before or after the change is on disk.
+    Crash = "crash",
+    GracefulStop = "graceful-stop",
+    /// A Store call fails and changes nothing.
+    Unavailable = "unavailable",
+    /// A Store call changes something, and nobody is told.
+    UnknownOutcome = "unknown-outcome",
+    SlowCall = "slow-call",
+    BellLost = "bell-lost",
+    BellDoubled = "bell-doubled",
+    KernelSilent = "kernel-silent",
+    WorkerKilled = "worker-killed",
+    WorkerHung = "worker-hung",
+    StreamCut = "stream-cut",
+    /// A worker reports one result twice.
+    ResultDoubled = "result-doubled",
+    /// A worker leaves an attempt that it runs out of its inventory.
+    AttemptHidden = "attempt-hidden",
+    /// A client goes away in the middle of a call.
+    CallDropped = "call-dropped",
+    /// Shared lanes forget everything.
+    LanesWiped = "lanes-wiped",
+    /// Shared lanes do not hear one call.
+    LanesMissed = "lanes-missed",
+    /// A process starts with a clock that is up to two seconds wrong.
+    ClockSkewed = "clock-skewed",
+    /// A Store call hangs until its deadline, and may have changed something.
+    CallHung = "call-hung",
+    /// No Store call succeeds for a while.
+    StoreOutage = "store-outage",
+    /// A message between a worker and its edge takes seconds.
+    MessageDelayed = "message-delayed",
+    /// What a worker said first arrives after what it said next.
+    MessageReordered = "message-reordered",
+    /// A worker reports a start and a success of an attempt that it was never given.
+    ReportForged = "report-forged",
+    /// A worker goes on with what it was told to stop, and reports it.
+    StopIgnored = "stop-ignored",
+    /// Somebody believes to lead while somebody else does.
+    LeaderDoubled = "leader-doubled",
+}
 
 /// How often each fault was injected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Injected {
-    pub crashes: u64,
-    pub unavailable: u64,
-    pub unknown_outcomes: u64,
-    pub slow_calls: u64,
-    pub bells_lost: u64,
-    pub bells_doubled: u64,
-    pub kernel_silent: u64,
-    pub workers_killed: u64,
-    pub workers_hung: u64,
-    pub streams_cut: u64,
-    pub results_doubled: u64,
-    pub attempts_hidden: u64,
-    pub calls_dropped: u64,
-    pub graceful_stops: u64,
-    pub lanes_wiped: u64,
-    pub lanes_missed: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Injected(Vec<u64>);
+
+impl Default for Injected {
+    fn default() -> Self {
+        Self(vec![0; Fault::ALL.len()])
+    }
 }
 
 impl Injected {
-    /// Whether every kind of fault happened.
-    pub fn is_complete(&self) -> bool {
-        let Self {
-            crashes,
-            unavailable,
-            unknown_outcomes,
-            slow_calls,
-            bells_lost,
-            bells_doubled,
-            kernel_silent,
-            workers_killed,
-            workers_hung,
-            streams_cut,
-            results_doubled,
-            attempts_hidden,
-            calls_dropped,
-            graceful_stops,
-            lanes_wiped,
-            lanes_missed,
-        } = *self;
-        let kinds = [
-            crashes,
-            unavailable,
-            unknown_outcomes,
-            slow_calls,
-            bells_lost,
-            bells_doubled,
-            kernel_silent,
-            workers_killed,
-            workers_hung,
-            streams_cut,
-            results_doubled,
-            attempts_hidden,
-            calls_dropped,
-            graceful_stops,
-            lanes_wiped,
-            lanes_missed,
-        ];
-        kinds.iter().all(|count| *count > 0)
+    pub fn of(&self, fault: Fault) -> u64 {
+        self.0[fault as usize]
+    }
+
+    /// Faults that never happened.
+    pub fn missing(&self) -> Vec<Fault> {
+        Fault::ALL.iter().copied().filter(|fault| self.of(*fault) == 0).collect()
     }
 
     pub fn add(&mut self, other: &Self) {
-        self.crashes += other.crashes;
-        self.unavailable += other.unavailable;
-        self.unknown_outcomes += other.unknown_outcomes;
-        self.slow_calls += other.slow_calls;
-        self.bells_lost += other.bells_lost;
-        self.bells_doubled += other.bells_doubled;
-        self.kernel_silent += other.kernel_silent;
-        self.workers_killed += other.workers_killed;
-        self.workers_hung += other.workers_hung;
-        self.streams_cut += other.streams_cut;
-        self.results_doubled += other.results_doubled;
-        self.attempts_hidden += other.attempts_hidden;
-        self.calls_dropped += other.calls_dropped;
-        self.graceful_stops += other.graceful_stops;
-        self.lanes_wiped += other.lanes_wiped;
-        self.lanes_missed += other.lanes_missed;
+        for (count, more) in self.0.iter_mut().zip(&other.0) {
+            *count += more;
+        }
+    }
+}
+
+impl fmt::Display for Injected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<24}{:>12}", "fault", "injected")?;
+        Fault::ALL.iter().try_for_each(|fault| writeln!(f, "{:<24}{:>12}", fault.as_str(), self.of(*fault)))
     }
 }
 
 pub(crate) struct Faults {
     entropy: Arc<SeededEntropy>,
+    /// Those that never happen in this story.
+    without: BTreeSet<Fault>,
     on: AtomicBool,
     injected: Mutex<Injected>,
+    store_back_at: Mutex<Option<Instant>>,
 }
 
 impl Faults {
-    pub(crate) fn new(entropy: Arc<SeededEntropy>) -> Self {
-        Self { entropy, on: AtomicBool::new(true), injected: Mutex::default() }
+    pub(crate) fn new(entropy: Arc<SeededEntropy>, without: BTreeSet<Fault>) -> Self {
+        Self { entropy, without, on: AtomicBool::new(true), injected: Mutex::default(), store_back_at: Mutex::default() }
     }
 
     /// From here on nothing goes wrong any more.
     pub(crate) fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
+        *self.store_back_at.lock() = None;
+    }
+
+    /// No Store call succeeds for so long.
+    pub(crate) fn take_store_away(&self, down: Duration) {
+        *self.store_back_at.lock() = Some(Instant::now() + down);
     }
 
     pub(crate) fn are_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
+    /// Whether no Store call succeeds now. An outage begins at some call and ends by itself.
+    pub(crate) fn store_is_away(&self) -> bool {
+        if self.inject(1, Fault::StoreOutage) {
+            self.take_store_away(Duration::from_millis(500) + self.millis(12_000));
+        }
+        self.store_back_at.lock().is_some_and(|at| Instant::now() < at)
+    }
+
     pub(crate) fn injected(&self) -> Injected {
-        *self.injected.lock()
+        self.injected.lock().clone()
     }
 
     /// A number below `bound`.
@@ -131,11 +166,12 @@ impl Faults {
         Duration::from_millis(self.below(bound))
     }
 
-    /// Injects a fault `per_mille` times in a thousand while faults are on, and counts it.
-    pub(crate) fn inject(&self, per_mille: u64, count: impl FnOnce(&mut Injected) -> &mut u64) -> bool {
-        let hit = self.are_on() && self.chance(per_mille);
+    /// Injects a fault `per_mille` times in a thousand while faults are on, and counts it. The die is cast even for a fault
+    /// that this story goes without, so that the rest of the story stays as it was.
+    pub(crate) fn inject(&self, per_mille: u64, fault: Fault) -> bool {
+        let hit = self.are_on() && self.chance(per_mille) && !self.without.contains(&fault);
         if hit {
-            *count(&mut self.injected.lock()) += 1;
+            self.injected.lock().0[fault as usize] += 1;
         }
         hit
     }

@@ -99,12 +99,17 @@ fn runs_of(world: &World, caller: &Caller) -> Vec<RunId> {
     ledger.runs.iter().filter(|(key, _)| key.starts_with(&prefix)).map(|(_, run)| run.clone()).collect()
 }
 
-/// Runs that still go on. Those that wait for a person get what they wait for.
-pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
+/// Runs that still go on.
+pub(crate) async fn open(world: &World) -> Result<Vec<Run>, Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
+    Ok(runs.into_iter().flatten().filter(|run| !run.head.state.is_over()).collect())
+}
+
+/// How many runs still go on. Those that wait for a person get what they wait for.
+pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
     let mut live = 0;
-    for run in runs.into_iter().flatten().filter(|run| !run.head.state.is_over()) {
+    for run in open(world).await? {
         live += 1;
         let caller = Caller::new(run.head.tenant.clone(), run.head.actor.clone());
         if run.head.state == RunState::Paused {

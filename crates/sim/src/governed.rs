@@ -12,7 +12,7 @@ use crate::store::FaultyStore;
 impl Snapshots for FaultyStore {
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
         self.before().await?;
-        let outcome = self.disk.activate(change).await;
+        let outcome = self.witness.activate(change).await;
         self.after().await?;
         outcome
     }

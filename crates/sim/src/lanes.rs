@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockgate_core::ids::AttemptToken;
+use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_ports::memory::MemoryLanes;
@@ -17,7 +17,7 @@ use lockgate_ports::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::process::{BOUNDS, Lifeline};
 
 /// A claim that is not settled for so long is somebody else's.
@@ -80,10 +80,10 @@ impl FaultyLanes {
     /// The lanes, unless they know nothing or this call does not arrive.
     async fn reach(&self) -> Option<Arc<MemoryLanes>> {
         self.lifeline.alive_or_never().await;
-        if self.faults.inject(1, |i| &mut i.lanes_wiped) {
+        if self.faults.inject(1, Fault::LanesWiped) {
             *self.shared.0.lock() = Known::default();
         }
-        let lost = self.faults.inject(10, |i| &mut i.lanes_missed);
+        let lost = self.faults.inject(10, Fault::LanesMissed);
         let known = self.shared.0.lock();
         if lost || known.version.is_none() {
             *self.behind.lock() = true;
@@ -184,6 +184,13 @@ impl Lanes for FaultyLanes {
     async fn shares(&self, limit: usize) -> Vec<TenantShare> {
         match self.reach().await {
             Some(lanes) => lanes.shares(limit).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn taken(&self) -> Vec<(PoolName, u64)> {
+        match self.reach().await {
+            Some(lanes) => lanes.taken().await,
             None => Vec::new(),
         }
     }

@@ -1,19 +1,25 @@
-//! `lockgate-sim [--from SEED] [--seeds COUNT]`: runs seeds one after another and says which one broke what.
+//! Runs seeds one after another, says which one broke what, how to see it again, and how often each fault happened.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use lockgate_sim::{Injected, run};
+use lockgate_sim::{Fault, Injected, Story};
+
+const USAGE: &str =
+    "usage: lockgate-sim [--from SEED] [--seeds COUNT] [--millis CHAOS] [--clients COUNT] [--without FAULT,FAULT]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((from, count)) = parse(&arguments) else {
-        eprintln!("usage: lockgate-sim [--from SEED] [--seeds COUNT]");
+    let Some(asked) = Asked::parse(&arguments) else {
+        let known: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
+        eprintln!("{USAGE}\nfaults: {}", known.join(" "));
         return ExitCode::from(2);
     };
     let mut injected = Injected::default();
     let (mut jobs, mut executions, mut failed) = (0, 0, 0);
-    for seed in from..from.saturating_add(count) {
-        match run(seed) {
+    for seed in asked.from..asked.from.saturating_add(asked.count) {
+        let story = asked.story(seed);
+        match story.tell() {
             Ok(summary) => {
                 injected.add(&summary.injected);
                 jobs += summary.acknowledged;
@@ -21,22 +27,53 @@ fn main() -> ExitCode {
             }
             Err(violation) => {
                 failed += 1;
-                println!("seed {seed} broke {violation}\n  again with: lockgate-sim --from {seed} --seeds 1");
+                println!("seed {seed} broke {violation}\n  again with: lockgate-sim {story}");
+                // One is enough to begin with, and a story that never ends takes its time each time it is told.
+                if asked.count > 1 && failed == 1 {
+                    println!("  shorter:    lockgate-sim {}", story.shrunk());
+                }
             }
         }
     }
-    println!("{count} seeds, {failed} broken; {jobs} jobs acknowledged, {executions} executions\n{injected:#?}");
+    println!("{} seeds, {failed} broken; {jobs} jobs acknowledged, {executions} executions\n\n{injected}", asked.count);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn parse(arguments: &[String]) -> Option<(u64, u64)> {
-    let (mut from, mut count) = (0, 1_000);
-    for pair in arguments.chunks(2) {
-        match pair {
-            [flag, value] if flag == "--from" => from = value.parse().ok()?,
-            [flag, value] if flag == "--seeds" => count = value.parse().ok()?,
-            _ => return None,
+#[derive(Default)]
+struct Asked {
+    from: u64,
+    count: u64,
+    chaos: Option<Duration>,
+    clients: Option<u64>,
+    without: Vec<Fault>,
+}
+
+impl Asked {
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut asked = Self { count: 1_000, ..Self::default() };
+        for pair in arguments.chunks(2) {
+            let [flag, value] = pair else { return None };
+            match flag.as_str() {
+                "--from" => asked.from = value.parse().ok()?,
+                "--seeds" => asked.count = value.parse().ok()?,
+                "--millis" => asked.chaos = Some(Duration::from_millis(value.parse().ok()?)),
+                "--clients" => asked.clients = Some(value.parse().ok()?),
+                "--without" => asked.without = value.split(',').map(fault).collect::<Option<_>>()?,
+                _ => return None,
+            }
         }
+        Some(asked)
     }
-    Some((from, count))
+
+    fn story(&self, seed: u64) -> Story {
+        let mut story = Story::of(seed);
+        story.chaos = self.chaos.unwrap_or(story.chaos);
+        story.clients = self.clients.unwrap_or(story.clients);
+        story.without = self.without.iter().copied().collect();
+        story
+    }
+}
+
+fn fault(name: &str) -> Option<Fault> {
+    Fault::ALL.iter().copied().find(|fault| fault.as_str() == name)
 }

@@ -20,6 +20,8 @@ pub(crate) enum Plan {
     Snooze(u32),
     /// Never ends by itself: the server's timeout must.
     Hang,
+    /// Succeeds after so many milliseconds.
+    Take(u32),
 }
 
 impl Plan {
@@ -42,6 +44,7 @@ impl Plan {
             Self::Fatal => "[3,0]".to_owned(),
             Self::Snooze(n) => format!("[4,{n}]"),
             Self::Hang => "[5,0]".to_owned(),
+            Self::Take(ms) => format!("[6,{ms}]"),
         })
     }
 
@@ -54,6 +57,7 @@ impl Plan {
             3 => Self::Fatal,
             4 => Self::Snooze(n),
             5 => Self::Hang,
+            6 => Self::Take(n),
             _ => Self::Succeed,
         }
     }
@@ -76,6 +80,7 @@ impl Plan {
             Self::Snooze(n) if attempt <= n => Outcome::Snooze { delay: faults.millis(3_000) },
             Self::Snooze(_) => succeeded,
             Self::Hang => return None,
+            Self::Take(ms) => return Some((Duration::from_millis(ms.into()), succeeded)),
         };
         Some((faults.millis(4_000), outcome))
     }

@@ -1,13 +1,14 @@
 //! One life of the server process: it can be cut off at any moment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{Explanation, Policy};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
-use lockgate_core::verdict::{Judgement, Verdict};
+use lockgate_core::verdict::{Decision, Judgement, Verdict};
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard};
@@ -16,10 +17,13 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::faults::Faults;
+use crate::clock::SkewedClock;
+use crate::faults::{Fault, Faults};
 use crate::lanes::{FaultyLanes, SharedLanes};
+use crate::planted::{Bug, Planted, PlantedLanes};
 use crate::signal::Signal;
 use crate::store::FaultyStore;
+use crate::witness::Witness;
 
 /// Windows so small that even a simulated backlog overflows them.
 pub(crate) const BOUNDS: Bounds =
@@ -61,6 +65,8 @@ impl Lifeline {
 /// What outlives a process.
 pub(crate) struct Ground {
     pub(crate) disk: MemoryStore,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) planted: Arc<Planted>,
     /// What several processes share; none if there is only one.
     pub(crate) shared: Option<(Arc<SharedLanes>, MemoryBus)>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -70,6 +76,14 @@ pub(crate) struct Ground {
 fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Lifeline) -> Arc<dyn Lanes> {
     let (shared, faults, lifeline) = (shared.clone(), faults.clone(), lifeline.clone());
     Arc::new(FaultyLanes { shared, faults, lifeline, behind: Mutex::new(false) })
+}
+
+fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults) -> Arc<dyn Clock> {
+    let (mut ahead, mut behind) = (Duration::ZERO, Duration::ZERO);
+    if faults.inject(300, Fault::ClockSkewed) {
+        (ahead, behind) = (faults.millis(2_000), faults.millis(2_000));
+    }
+    Arc::new(SkewedClock { clock: clock.clone(), ahead, behind })
 }
 
 /// A running server.
@@ -85,19 +99,26 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>) -> Self {
         let lifeline = Lifeline::new();
-        let Ground { disk, shared, clock, entropy } = ground;
+        let Ground { disk, witness, planted, shared, clock, entropy } = ground;
         let (lanes, bus) = match shared {
             Some((lanes, bus)) => (shared_lanes(lanes, faults, &lifeline), bus.another()),
             None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
         };
-        let (clock, entropy) = (clock.clone(), entropy.clone());
+        let (clock, entropy) = (own_clock(clock, faults), entropy.clone());
         let ports = Ports {
-            store: Arc::new(FaultyStore::new(disk.clone(), faults.clone(), lifeline.clone())),
-            lanes,
-            bus: Arc::new(FaultyBus { bus, faults: faults.clone() }),
+            store: Arc::new(FaultyStore {
+                disk: disk.clone(),
+                witness: witness.clone(),
+                planted: planted.clone(),
+                faults: faults.clone(),
+                lifeline: lifeline.clone(),
+            }),
+            lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
+            bus: Arc::new(FaultyBus { bus, faults: faults.clone(), planted: planted.clone() }),
             kernel: Arc::new(FaultyKernel {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 faults: faults.clone(),
+                planted: planted.clone(),
             }),
             clock,
             entropy,
@@ -136,15 +157,20 @@ impl Process {
 struct FaultyBus {
     bus: MemoryBus,
     faults: Arc<Faults>,
+    planted: Arc<Planted>,
 }
 
 #[async_trait]
 impl Bus for FaultyBus {
     async fn ring(&self, bells: Vec<Bell>) {
-        if self.faults.inject(50, |i| &mut i.bells_lost) {
+        if self.faults.inject(50, Fault::BellLost) {
             return;
         }
-        if self.faults.inject(20, |i| &mut i.bells_doubled) {
+        if self.faults.inject(20, Fault::BellDoubled) {
+            self.bus.ring(bells.clone()).await;
+        }
+        if self.planted.is(Bug::BellsTripled) {
+            self.bus.ring(bells.clone()).await;
             self.bus.ring(bells.clone()).await;
         }
         self.bus.ring(bells).await;
@@ -162,13 +188,18 @@ impl Bus for FaultyBus {
 struct FaultyKernel {
     kernel: LocalKernel,
     faults: Arc<Faults>,
+    planted: Arc<Planted>,
 }
 
 #[async_trait]
 impl Kernel for FaultyKernel {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
-        if self.faults.inject(20, |i| &mut i.kernel_silent) {
+        if self.faults.inject(20, Fault::KernelSilent) {
             return requests.iter().map(|_| Judgement::Unavailable).collect();
+        }
+        if self.planted.is(Bug::EverythingAllowed) {
+            let verdict = || Verdict::plain(Decision::Allow, "planted", "whatever it is", self.kernel.snapshot());
+            return requests.iter().map(|_| Judgement::Decided(Arc::new(verdict()))).collect();
         }
         self.kernel.judge(requests).await
     }
@@ -194,7 +225,7 @@ impl Kernel for FaultyKernel {
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
-        if self.faults.inject(20, |i| &mut i.kernel_silent) {
+        if self.faults.inject(20, Fault::KernelSilent) {
             return None;
         }
         self.kernel.scan(output).await

@@ -30,7 +30,7 @@ impl Runs for FaultyStore {
 
     async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
         self.before().await?;
-        let outcome = self.disk.advance(changes).await;
+        let outcome = self.witness.advance(self.planted.steps(changes)).await;
         self.after().await?;
         outcome
     }
@@ -56,7 +56,7 @@ impl Runs for FaultyStore {
         self.before().await?;
         let news = self.disk.news(runs, limit).await;
         self.arrive_late().await;
-        news
+        news.map(|news| self.planted.news(news))
     }
 
     async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError> {

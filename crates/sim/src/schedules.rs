@@ -1,4 +1,4 @@
-//! Schedules and credentials on the Store as one process sees it.
+//! Schedules, credentials and tenants on the Store as one process sees it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Credentials, Listing, ScheduleChange, Schedules, SlotQuery, StoreError, TurnConflict};
+use lockgate_ports::{
+    Credentials, Erased, Listing, ScheduleChange, Schedules, SlotQuery, StoreError, Tenants, TurnConflict, Usage,
+};
 
 use crate::store::FaultyStore;
 
@@ -16,7 +18,7 @@ use crate::store::FaultyStore;
 impl Schedules for FaultyStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         self.before().await?;
-        let outcome = self.disk.turn(changes).await;
+        let outcome = self.witness.turn(changes).await;
         self.after().await?;
         outcome
     }
@@ -42,7 +44,7 @@ impl Schedules for FaultyStore {
         self.before().await?;
         let schedules = self.disk.due_schedules(limit).await;
         self.arrive_late().await;
-        schedules
+        schedules.map(|schedules| self.planted.due(schedules))
     }
 
     async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
@@ -85,5 +87,25 @@ impl Credentials for FaultyStore {
         let ended = self.disk.end_credential(id, at, audit).await;
         self.after().await?;
         ended
+    }
+}
+
+#[async_trait]
+impl Tenants for FaultyStore {
+    async fn usage(&self, tenants: &[TenantId]) -> Result<Vec<Usage>, StoreError> {
+        self.before().await?;
+        self.disk.usage(tenants).await
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<(TenantId, Usage)>, StoreError> {
+        self.before().await?;
+        self.disk.tenants(after, limit).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: usize, audit: &AuditEntry) -> Result<Erased, StoreError> {
+        self.before().await?;
+        let erased = self.disk.erase(tenant, limit, audit).await;
+        self.after().await?;
+        erased
     }
 }

@@ -10,39 +10,53 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing, LogLine, OutboxRow,
-    SessionRow, Sessions, StoreError, Totals, Upkeep,
+    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases, Listing, LogLine,
+    OutboxRow, SessionRow, Sessions, StoreError, Totals, Upkeep,
 };
 
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
+use crate::planted::{Bug, Planted};
 use crate::process::Lifeline;
+use crate::witness::Witness;
+
+/// How long an adapter waits for its server.
+const CALL_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) struct FaultyStore {
+    /// For reading. What is written goes by way of the witness.
     pub(crate) disk: MemoryStore,
-    faults: Arc<Faults>,
-    lifeline: Lifeline,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) planted: Arc<Planted>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) lifeline: Lifeline,
 }
 
 impl FaultyStore {
-    pub(crate) fn new(disk: MemoryStore, faults: Arc<Faults>, lifeline: Lifeline) -> Self {
-        Self { disk, faults, lifeline }
-    }
-
     /// A call that may be slow, may fail, and may be the last one of this process.
     pub(crate) async fn before(&self) -> Result<(), StoreError> {
-        if self.faults.inject(20, |i| &mut i.slow_calls) {
+        if self.faults.inject(20, Fault::SlowCall) {
             tokio::time::sleep(Duration::from_millis(50) + self.faults.millis(1_500)).await;
         } else if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }
-        if self.faults.inject(1, |i| &mut i.crashes) {
-            self.lifeline.crash().await;
+        if self.faults.inject(1, Fault::Crash) {
+            self.crash().await;
         }
         self.lifeline.alive_or_never().await;
-        if self.faults.inject(10, |i| &mut i.unavailable) {
+        self.planted.flush(&self.disk).await;
+        if self.faults.inject(1, Fault::CallHung) {
+            tokio::time::sleep(CALL_DEADLINE).await;
+            return Err(StoreError::Unavailable("simulated: no answer in time".into()));
+        }
+        if self.faults.store_is_away() || self.faults.inject(10, Fault::Unavailable) {
             return Err(StoreError::Unavailable("simulated".into()));
         }
         Ok(())
+    }
+
+    async fn crash(&self) {
+        self.planted.power_cut();
+        self.lifeline.crash().await;
     }
 
     /// What was read may be old news when it arrives.
@@ -54,14 +68,18 @@ impl FaultyStore {
 
     /// The change is on disk; the answer may be slow, lost, or come to nobody.
     pub(crate) async fn after(&self) -> Result<(), StoreError> {
-        if self.faults.inject(2, |i| &mut i.crashes) {
-            self.lifeline.crash().await;
+        if self.faults.inject(2, Fault::Crash) {
+            self.crash().await;
         }
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }
         self.lifeline.alive_or_never().await;
-        if self.faults.inject(5, |i| &mut i.unknown_outcomes) {
+        if self.faults.inject(1, Fault::CallHung) {
+            tokio::time::sleep(CALL_DEADLINE).await;
+            return Err(StoreError::UnknownOutcome("simulated: no answer in time".into()));
+        }
+        if self.faults.inject(5, Fault::UnknownOutcome) {
             return Err(StoreError::UnknownOutcome("simulated".into()));
         }
         Ok(())
@@ -72,7 +90,7 @@ impl FaultyStore {
 impl Jobs for FaultyStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         self.before().await?;
-        let outcome = self.disk.commit(changes).await;
+        let outcome = self.witness.commit(changes).await;
         self.after().await?;
         outcome
     }
@@ -103,7 +121,7 @@ impl Jobs for FaultyStore {
         self.before().await?;
         let page = self.disk.ready(lane, after, limit).await;
         self.arrive_late().await;
-        page
+        page.map(|jobs| self.planted.named(jobs))
     }
 
     async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
@@ -113,16 +131,19 @@ impl Jobs for FaultyStore {
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.before().await?;
-        self.disk.due(after, limit).await
+        self.disk.due(after, limit).await.map(|jobs| self.planted.named(jobs))
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.before().await?;
-        self.disk.pending(after, limit).await
+        self.disk.pending(after, limit).await.map(|jobs| self.planted.named(jobs))
     }
 
     async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.before().await?;
+        if self.planted.is(Bug::DeadlinesForgotten) {
+            return Ok(Vec::new());
+        }
         self.disk.expired(limit).await
     }
 
@@ -167,28 +188,28 @@ impl Jobs for FaultyStore {
 impl Sessions for FaultyStore {
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
         self.before().await?;
-        let outcome = self.disk.renew_edge(edge, ttl).await;
+        let outcome = self.witness.renew_edge(edge, ttl).await;
         self.after().await?;
         outcome
     }
 
     async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
         self.before().await?;
-        let outcome = self.disk.close_edges(grace).await;
+        let outcome = self.witness.close_edges(grace).await;
         self.after().await?;
         outcome
     }
 
     async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
         self.before().await?;
-        let outcome = self.disk.attach(session, edge, profile).await;
+        let outcome = self.witness.attach(session, edge, profile).await;
         self.after().await?;
         outcome
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
         self.before().await?;
-        let outcome = self.disk.close_session(session, epoch).await;
+        let outcome = self.witness.close_session(session, epoch).await;
         self.after().await?;
         outcome
     }
@@ -210,12 +231,18 @@ impl Leases for FaultyStore {
         self.before().await?;
         let outcome = self.disk.acquire(name, holder, ttl).await;
         self.after().await?;
-        outcome
+        let doubled = self.planted.is(Bug::EverybodyLeads) || self.faults.inject(30, Fault::LeaderDoubled);
+        if doubled { outcome.map(|epoch| epoch.or(Some(1))) } else { outcome }
     }
 
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         self.before().await?;
         self.disk.release(name, holder).await
+    }
+
+    async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
+        self.before().await?;
+        self.disk.leases().await
     }
 }
 

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::Outcome;
+use lockgate_core::request::Json;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
-use lockgate_ports::Mint;
+use lockgate_ports::{Jobs, Mint};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use crate::check::Violation;
 use crate::client::TOPICS;
+use crate::faults::Fault;
 use crate::plan::Plan;
+use crate::planted::Bug;
 use crate::process::Process;
 use crate::world::World;
 
@@ -51,11 +54,18 @@ struct Life {
 
 struct Running {
     job_id: JobId,
+    attempt: u32,
     ends: Option<(Instant, Outcome)>,
     hidden: bool,
 }
 
 const BEAT: Duration = Duration::from_secs(3);
+/// Longer than any story.
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+/// The longest pause between two tries to connect.
+const BACKOFF_MS: u64 = 5_000;
+/// Most milliseconds between the welcome and the first message.
+const FIRST_MESSAGE_MS: u64 = 300;
 
 impl Life {
     fn new(world: &World, number: u64) -> Self {
@@ -84,7 +94,7 @@ impl Life {
     }
 
     async fn connect(&mut self, world: &World) -> End {
-        let process = world.process().await;
+        let process = self.find_process(world).await;
         let hello = Hello {
             session: self.session.clone(),
             profile: self.profile.clone(),
@@ -103,6 +113,28 @@ impl Life {
         }
     }
 
+    /// Work goes on and ends while there is nobody to tell. Whoever had to wait notices only with its next try that somebody
+    /// is there again.
+    async fn find_process(&mut self, world: &World) -> Process {
+        let mut found = std::pin::pin!(async {
+            let asked = Instant::now();
+            let process = world.process().await;
+            if Instant::now() > asked {
+                tokio::time::sleep(world.faults.millis(BACKOFF_MS)).await;
+            }
+            process
+        });
+        loop {
+            self.finish(world, &mut FromWorker::default());
+            let next = self.next_end().unwrap_or_else(|| Instant::now() + FOREVER);
+            tokio::select! {
+                biased;
+                process = &mut found => return process,
+                () = tokio::time::sleep_until(next) => {}
+            }
+        }
+    }
+
     async fn work(
         &mut self,
         world: &World,
@@ -112,12 +144,20 @@ impl Life {
     ) -> End {
         let mut outbox = FromWorker { results: self.unacknowledged(), ..FromWorker::default() };
         let mut beat_at = Instant::now() + BEAT;
+        tokio::time::sleep(world.faults.millis(FIRST_MESSAGE_MS)).await;
         loop {
+            lie(world, &mut outbox);
             if !outbox.results.is_empty() || !outbox.starts.is_empty() || outbox.beat.is_some() {
-                tokio::select! {
-                    biased;
-                    () = process.lifeline.died() => return End::Cut,
-                    () = attachment.receive(std::mem::take(&mut outbox)) => {}
+                let message = std::mem::take(&mut outbox);
+                let messages =
+                    if world.faults.inject(30, Fault::MessageReordered) { reordered(message) } else { vec![message] };
+                for message in messages {
+                    let message = forged(world, message).await;
+                    tokio::select! {
+                        biased;
+                        () = process.lifeline.died() => return End::Cut,
+                        () = deliver(world, &attachment, message) => {}
+                    }
                 }
             }
             if let Some(end) = misbehave(world).await {
@@ -153,8 +193,10 @@ impl Life {
                 }
             }
             ToWorker::Stop { token, .. } => {
-                self.running.remove(&token);
-                self.journal.remove(&token);
+                if !self.running.contains_key(&token) || !world.faults.inject(200, Fault::StopIgnored) {
+                    self.running.remove(&token);
+                    self.journal.remove(&token);
+                }
             }
             ToWorker::Acks(acks) => {
                 for (token, _) in acks {
@@ -175,18 +217,18 @@ impl Life {
         }
         let job_id = job.request.job_id.clone();
         let mut ledger = world.ledger.lock();
-        if ledger.executions.insert(token.clone(), job_id.clone()).is_some() {
+        if !ledger.executions.insert(token.clone()) {
             ledger.broken.push(Violation::new("A-1 one execution per fence", token.to_string()));
         }
         drop(ledger);
-        let hidden = world.faults.inject(30, |i| &mut i.attempts_hidden);
+        let hidden = world.faults.inject(30, Fault::AttemptHidden);
         let ends = Plan::decode(&job.request.payload)
             .perform(job.life.attempt.no, &world.faults)
             .map(|(run, outcome)| (Instant::now() + run, outcome));
         if !world.faults.chance(100) {
             outbox.starts.push((job_id.clone(), token.clone()));
         }
-        self.running.insert(token, Running { job_id, ends, hidden });
+        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, hidden });
     }
 
     /// Moves ended work into the journal and reports it, sometimes twice.
@@ -195,12 +237,14 @@ impl Life {
         let ended = |r: &Running| r.ends.as_ref().is_some_and(|(at, _)| *at <= now);
         let done: Vec<AttemptToken> = self.running.iter().filter(|(_, r)| ended(r)).map(|(t, _)| t.clone()).collect();
         for token in done {
-            let Some(Running { job_id, ends: Some((_, outcome)), .. }) = self.running.remove(&token) else { continue };
+            let Some(Running { job_id, attempt, ends: Some((_, outcome)), .. }) = self.running.remove(&token) else {
+                continue;
+            };
             if matches!(outcome, Outcome::Succeeded { .. }) {
-                world.ledger.lock().finished.insert(job_id.clone());
+                world.ledger.lock().finished.insert((job_id.clone(), attempt));
             }
             let report = ResultReport { job_id: job_id.clone(), token: token.clone(), outcome: outcome.clone() };
-            if world.faults.inject(50, |i| &mut i.results_doubled) {
+            if world.faults.inject(50, Fault::ResultDoubled) {
                 outbox.results.push(report.clone());
             }
             outbox.results.push(report);
@@ -232,14 +276,54 @@ impl Life {
     }
 }
 
+/// Takes its time now and then.
+async fn deliver(world: &World, attachment: &Attachment, message: FromWorker) {
+    if world.faults.inject(20, Fault::MessageDelayed) {
+        tokio::time::sleep(world.faults.millis(4_000)).await;
+    }
+    attachment.receive(message).await;
+}
+
+/// Results before the beat that was said before them, and starts after both.
+fn reordered(mut message: FromWorker) -> Vec<FromWorker> {
+    let results = std::mem::take(&mut message.results);
+    let beat = message.beat.take();
+    vec![FromWorker { results, ..FromWorker::default() }, FromWorker { beat, ..FromWorker::default() }, message]
+}
+
+/// Claims to have begun and finished some job, with a token that nobody gave it.
+fn lie(world: &World, outbox: &mut FromWorker) {
+    if !world.faults.inject(10, Fault::ReportForged) {
+        return;
+    }
+    let known: Vec<JobId> = world.ledger.lock().acknowledged.iter().cloned().collect();
+    let Some(job_id) = known.get(usize::try_from(world.faults.below(known.len() as u64)).unwrap_or(0)) else { return };
+    let token = world.entropy.attempt_token();
+    outbox.starts.push((job_id.clone(), token.clone()));
+    let outcome = Outcome::Succeeded { result: Json::trusted("0") };
+    outbox.results.push(ResultReport { job_id: job_id.clone(), token, outcome });
+}
+
+/// What an edge would hear if it did not look at tokens.
+async fn forged(world: &World, mut message: FromWorker) -> FromWorker {
+    if world.planted.is(Bug::FenceIgnored) {
+        for report in &mut message.results {
+            let now =
+                world.disk.load(std::slice::from_ref(&report.job_id)).await.ok().and_then(|mut jobs| jobs.pop().flatten());
+            report.token = now.map_or_else(|| report.token.clone(), |job| job.life.attempt.token);
+        }
+    }
+    message
+}
+
 async fn misbehave(world: &World) -> Option<End> {
-    if world.faults.inject(10, |i| &mut i.workers_killed) {
+    if world.faults.inject(10, Fault::WorkerKilled) {
         return Some(End::Killed);
     }
-    if world.faults.inject(10, |i| &mut i.streams_cut) {
+    if world.faults.inject(10, Fault::StreamCut) {
         return Some(End::Cut);
     }
-    if world.faults.inject(5, |i| &mut i.workers_hung) {
+    if world.faults.inject(5, Fault::WorkerHung) {
         tokio::time::sleep(world.faults.millis(25_000)).await;
     }
     None

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, RunId};
+use lockgate_core::time::Timestamp;
 use lockgate_ports::memory::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Upkeep};
 use parking_lot::Mutex;
@@ -12,10 +13,14 @@ use tokio::task::JoinSet;
 
 use crate::check::{self, Violation};
 use crate::clock::SimClock;
-use crate::faults::{Faults, Injected};
+use crate::faults::{Fault, Faults, Injected};
+use crate::people::Cast;
+use crate::planted::Planted;
 use crate::process::{Ground, Process};
 use crate::signal::Signal;
-use crate::{client, flow, worker};
+use crate::story::Story;
+use crate::witness::Witness;
+use crate::{client, flow, people, times, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +42,13 @@ pub(crate) struct Ledger {
     /// Runs by tenant and key.
     pub(crate) runs: BTreeMap<String, RunId>,
     /// Every execution that a worker began, by its fence.
-    pub(crate) executions: BTreeMap<AttemptToken, JobId>,
+    pub(crate) executions: BTreeSet<AttemptToken>,
     /// Promises that clients and workers saw broken.
     pub(crate) broken: Vec<Violation>,
-    /// Jobs that a worker finished with success, at least once.
-    pub(crate) finished: BTreeSet<JobId>,
+    /// When the schedule was acknowledged.
+    pub(crate) schedule: Option<Timestamp>,
+    /// Attempts that a worker finished with success.
+    pub(crate) finished: BTreeSet<(JobId, u32)>,
 }
 
 pub(crate) struct World {
@@ -50,28 +57,44 @@ pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) disk: MemoryStore,
     pub(crate) ledger: Mutex<Ledger>,
-    ground: Ground,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) planted: Arc<Planted>,
+    chaos: Duration,
+    clients: u64,
+    pub(crate) cast: Cast,
+    pub(crate) ground: Ground,
     /// One place for each process.
     processes: Signal<Vec<Option<Process>>>,
 }
 
-/// How long clients submit and faults happen.
-const CHAOS: Duration = Duration::from_secs(60);
 /// How long everything may take to end once faults have stopped. Longer than any chain of retries and timeouts.
 const CALM: Duration = Duration::from_secs(3_600);
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(story: &Story) -> Self {
+        let Story { seed, without, chaos, clients, processes, bug } = story.clone();
         let entropy = Arc::new(SeededEntropy::new(seed));
         let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
-        let faults = Arc::new(Faults::new(entropy.clone()));
+        let faults = Arc::new(Faults::new(entropy.clone(), without));
         let disk = MemoryStore::new(clock.clone());
-        // Half of the stories are about one process, the others about two or three.
-        let count = if seed.is_multiple_of(2) { 1 } else { 2 + faults.below(2) };
+        let planted = Arc::new(Planted::new(bug));
+        let witness = Arc::new(Witness::new(disk.clone(), clock.clone(), planted.clone()));
+        let count = processes.unwrap_or_else(|| if seed.is_multiple_of(2) { 1 } else { 2 + faults.below(2) });
         let shared = (count > 1).then(Default::default);
-        let ground = Ground { disk: disk.clone(), shared, clock: clock.clone(), entropy: entropy.clone() };
+        let (ground_disk, ground_clock) = (disk.clone(), clock.clone());
+        let ground = Ground {
+            disk: ground_disk,
+            witness: witness.clone(),
+            planted: planted.clone(),
+            shared,
+            clock: ground_clock,
+            entropy: entropy.clone(),
+        };
+        let cast =
+            Cast { policies: faults.chance(300), limits: faults.chance(300) && count == 1, schedules: faults.chance(300) };
         let processes = Signal::new((0..count).map(|_| None).collect());
-        Self { faults, disk, entropy, clock, ledger: Mutex::default(), ground, processes }
+        let ledger = Mutex::default();
+        Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, processes }
     }
 
     pub(crate) async fn run(self) -> Result<Summary, Violation> {
@@ -83,15 +106,32 @@ impl World {
         for n in 0..2 + world.faults.below(3) {
             tasks.spawn(worker::run(world.clone(), n));
         }
-        for n in 0..2 {
-            tasks.spawn(client::run(world.clone(), n, CHAOS));
+        for n in 0..world.clients {
+            tasks.spawn(client::run(world.clone(), n, world.chaos));
         }
-        tokio::time::sleep(CHAOS).await;
+        world.clone().cast(&mut tasks);
+        tokio::time::sleep(world.chaos).await;
         world.faults.stop();
-        world.settle().await?;
-        world.places_are_free().await?;
+        if world.cast.policies {
+            people::allow_everything(&world).await;
+        }
+        world.come_to_rest().await?;
         tasks.shutdown().await;
         check::all(&world).await
+    }
+
+    fn cast(self: Arc<Self>, tasks: &mut JoinSet<()>) {
+        let Cast { policies, limits, schedules } = self.cast;
+        people::explain_policies(&self);
+        if policies {
+            tasks.spawn(people::govern(self.clone()));
+        }
+        if limits {
+            tasks.spawn(people::limit(self.clone()));
+        }
+        if schedules {
+            tasks.spawn(times::apply(self));
+        }
     }
 
     /// A server that runs now; waits while there is none.
@@ -104,7 +144,7 @@ impl World {
         self.processes.wait(running).await
     }
 
-    fn occupy(&self, place: usize, process: Option<Process>) {
+    pub(crate) fn occupy(&self, place: usize, process: Option<Process>) {
         let mut places = self.processes.with(Clone::clone);
         places[place] = process;
         self.processes.set(places);
@@ -115,7 +155,7 @@ impl World {
         loop {
             let process = Process::start(&self.ground, &self.faults);
             self.occupy(place, Some(process.clone()));
-            let planned = self.faults.inject(300, |i| &mut i.graceful_stops).then(|| self.faults.millis(40_000));
+            let planned = self.faults.inject(300, Fault::GracefulStop).then(|| self.faults.millis(40_000));
             tokio::select! {
                 biased;
                 () = process.lifeline.died() => {}
@@ -124,6 +164,17 @@ impl World {
             process.kill();
             self.occupy(place, None);
             tokio::time::sleep(self.faults.millis(15_000)).await;
+        }
+    }
+
+    /// Everything ends, and every place is free. If not, what the witness saw may say why.
+    pub(crate) async fn come_to_rest(&self) -> Result<(), Violation> {
+        match self.settle().await {
+            Ok(()) => self.places_are_free().await,
+            Err(stuck) => {
+                self.witness.testify().await?;
+                Err(stuck)
+            }
         }
     }
 
@@ -147,7 +198,7 @@ impl World {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let live = self.disk.totals().await.map(|totals| totals.live.iter().sum::<u64>()).unwrap_or(u64::MAX);
-            if flow::settle(self).await? == 0 && live == 0 {
+            if flow::settle(self).await? == 0 && live == 0 && times::left(self).await? == 0 {
                 return Ok(());
             }
             if tokio::time::Instant::now() > deadline {

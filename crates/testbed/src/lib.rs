@@ -14,11 +14,17 @@ mod process;
 mod programs;
 mod redis;
 mod server;
+mod shared;
 mod template;
+#[cfg(feature = "tls")]
+mod tls;
 mod wait;
 
 pub use nats::Nats;
 pub use postgres::{Durability, Postgres};
 pub use redis::Redis;
 pub use server::Server;
+pub use shared::{SHARED_POSTGRES, SharedPostgres};
+#[cfg(feature = "tls")]
+pub use tls::{Pair, Papers};
 pub use wait::wait_until;

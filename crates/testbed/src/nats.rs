@@ -30,9 +30,14 @@ pub struct Nats {
 
 impl Nats {
     pub fn start() -> anyhow::Result<Self> {
+        Self::start_with(Vec::new())
+    }
+
+    /// `more` are further arguments.
+    pub(crate) fn start_with(more: Vec<String>) -> anyhow::Result<Self> {
         let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
         let path = folder.path().to_owned();
-        let server = Server::start(Signal::KILL, move |port| run(&program, port, &path))?;
+        let server = Server::start(Signal::KILL, move |port| run(&program, port, &more, &path))?;
         Ok(Self { server, folder })
     }
 
@@ -66,9 +71,9 @@ fn streams(folder: &Path) -> PathBuf {
     folder.join("streams")
 }
 
-fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<Process> {
+fn run(program: &Path, port: u16, more: &[String], folder: &Path) -> anyhow::Result<Process> {
     let args = ["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd", &streams(folder).display().to_string()];
-    let args = args.into_iter().map(str::to_owned).collect();
+    let args = args.into_iter().map(str::to_owned).chain(more.iter().cloned()).collect();
     let process = Process::spawn(program, args, None, &folder.join("nats.log"))?;
     process.wait_ready("nats-server answers", || greets(port).unwrap_or(false))?;
     Ok(process)

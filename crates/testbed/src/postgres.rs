@@ -110,6 +110,12 @@ fn is_ready(pid_file: &Path, pid: i32) -> bool {
         && text.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }
 
+/// Whose files the server reads, if not ours.
+#[cfg(feature = "tls")]
+pub(crate) fn owner() -> anyhow::Result<Option<(u32, u32)>> {
+    Ok(user()?.map(|User { uid, gid }| (uid, gid)))
+}
+
 /// PostgreSQL refuses to run as root: then it runs as the user whose home its package made, or as nobody.
 fn user() -> anyhow::Result<Option<User>> {
     if !geteuid().is_root() {

@@ -83,11 +83,22 @@ impl Process {
         }
     }
 
+    /// Also to the processes it started: PostgreSQL has one for each connection.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        self.signal(signal);
+        let pid = self.pid();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|id| id.parse().ok()).filter_map(Pid::from_raw) {
+            // One that has just ended needs no signal.
+            let _ = kill_process(child, signal);
+        }
+    }
+
     /// Asks it to end, insists after a while, and waits until it is gone.
     pub(crate) fn end(&mut self, politely: Signal) {
         self.signal(politely);
         // One that was paused hears nothing.
-        self.signal(Signal::CONT);
+        self.signal_all(Signal::CONT);
         if wait_until("a server ends", PATIENCE, || !self.is_running()).is_err() {
             self.signal(Signal::KILL);
         }

@@ -30,9 +30,14 @@ pub struct Redis {
 
 impl Redis {
     pub fn start() -> anyhow::Result<Self> {
+        Self::start_with(Vec::new())
+    }
+
+    /// With the files of TLS, if any: then it speaks nothing else.
+    pub(crate) fn start_with(tls: Vec<(&'static str, String)>) -> anyhow::Result<Self> {
         let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
         let path = folder.path().to_owned();
-        let server = Server::start(Signal::KILL, move |port| run(&program, port, &path))?;
+        let server = Server::start(Signal::KILL, move |port| run(&program, port, &tls, &path))?;
         Ok(Self { server, _folder: folder })
     }
 
@@ -60,18 +65,23 @@ impl DerefMut for Redis {
     }
 }
 
-fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<Process> {
+fn run(program: &Path, port: u16, tls: &[(&'static str, String)], folder: &Path) -> anyhow::Result<Process> {
+    let plain = if tls.is_empty() { port } else { 0 };
+    let safe = [("--tls-port", port.to_string())].into_iter().filter(|_| plain == 0).chain(tls.iter().cloned());
     let set = [
-        ("--port", port.to_string()),
+        ("--port", plain.to_string()),
         ("--bind", "127.0.0.1".to_owned()),
         ("--save", String::new()),
         ("--appendonly", "no".to_owned()),
         ("--maxmemory-policy", "noeviction".to_owned()),
         ("--dir", folder.display().to_string()),
     ];
-    let args = set.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+    let args = set.into_iter().chain(safe).flat_map(|(name, value)| [name.to_owned(), value]).collect();
     let process = Process::spawn(program, args, None, &folder.join("redis.log"))?;
-    process.wait_ready("redis-server answers", || ask(port, "PING").is_ok_and(|answer| answer.starts_with("+PONG")))?;
+    process.wait_ready("redis-server answers", || match tls {
+        [] => ask(port, "PING").is_ok_and(|answer| answer.starts_with("+PONG")),
+        _ => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),
+    })?;
     Ok(process)
 }
 

@@ -50,11 +50,11 @@ impl Server {
 
     /// It hangs: connections stay, nothing is answered.
     pub fn pause(&self) {
-        self.process.signal(Signal::STOP);
+        self.process.signal_all(Signal::STOP);
     }
 
     pub fn resume(&self) {
-        self.process.signal(Signal::CONT);
+        self.process.signal_all(Signal::CONT);
     }
 
     /// Every connection is cut.

@@ -1,19 +1,19 @@
 //! How a server is spoken to: over TLS or in the clear, and on whose behalf.
 
 use std::fmt;
-use std::io;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::Uri;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use lockgate_tls::{Files, Names, TlsError};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
+
+/// Whoever links this has names of their own for the files: they are told by what they are for.
+const NAMES: Names = Names { ca: "TLS authority", cert: "client certificate", key: "key of the client certificate" };
 
 /// A channel on which every call shows the credential.
 pub(crate) type BearerChannel = InterceptedService<Channel, Bearer>;
@@ -73,10 +73,8 @@ pub enum AccessError {
     InTheClear(String),
     #[error("the credential cannot be sent: it must be one word of plain ASCII")]
     Credential,
-    #[error("TLS file {}: {error}; give a file that this process may read", path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error("TLS file {}: there is no {wanted} in it; give a PEM file with one", path.display())]
-    NotPem { path: PathBuf, wanted: &'static str },
+    #[error(transparent)]
+    Files(TlsError),
     #[error("address {url:?}: TLS cannot be used like this: {error}")]
     Tls { url: String, error: tonic::transport::Error },
 }
@@ -124,39 +122,22 @@ impl Interceptor for Bearer {
 
 impl Tls {
     fn config(&self) -> Result<ClientTlsConfig, AccessError> {
+        let (cert, key) = self.identity.clone().unzip();
+        let tls = Files { ca: self.ca.clone(), cert, key }.read(NAMES).map_err(AccessError::Files)?;
         let mut config = ClientTlsConfig::new().with_webpki_roots();
-        if let Some(path) = &self.ca {
-            config = config.ca_certificate(Certificate::from_pem(certificates(path)?));
+        if let Some(pem) = tls.ca_pem() {
+            config = config.ca_certificate(Certificate::from_pem(pem));
         }
-        if let Some((cert, key)) = &self.identity {
-            let pem = read(key)?;
-            PrivateKeyDer::from_pem_slice(&pem)
-                .map_err(|_| AccessError::NotPem { path: key.clone(), wanted: "private key that is not encrypted" })?;
-            config = config.identity(Identity::from_pem(certificates(cert)?, pem));
+        if let Some((cert, key)) = tls.identity_pem() {
+            config = config.identity(Identity::from_pem(cert, key));
         }
         Ok(config)
     }
 }
 
-/// The text of a file that has certificates in it; without one nothing would be believed, and nobody would know why.
-fn certificates(path: &Path) -> Result<Vec<u8>, AccessError> {
-    let pem = read(path)?;
-    let first = CertificateDer::pem_slice_iter(&pem).next();
-    match first {
-        Some(Ok(_)) => Ok(pem),
-        _ => Err(AccessError::NotPem { path: path.to_owned(), wanted: "certificate" }),
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
-    std::fs::read(path).map_err(|error| AccessError::Unreadable { path: path.to_owned(), error })
-}
-
 /// Whether what is sent there stays on this machine.
 fn is_here(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    lockgate_tls::is_here(uri.host().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -210,8 +191,8 @@ mod tests {
         let cases = [
             (Tls { ca: Some(missing.clone()), identity: None }, "/no/such/file"),
             (Tls { ca: Some(empty.clone()), identity: None }, "no certificate in it"),
-            (Tls { ca: None, identity: Some((empty.clone(), missing)) }, "/no/such/file"),
-            (Tls { ca: None, identity: Some((empty.clone(), empty)) }, "no private key"),
+            (Tls { ca: None, identity: Some((missing, empty.clone())) }, "client certificate /no/such/file"),
+            (Tls { ca: None, identity: Some((empty.clone(), empty)) }, "no certificate in it"),
         ];
         for (tls, expected) in cases {
             let error = Access { tls, ..Access::default() }.endpoint("https://host").unwrap_err().to_string();

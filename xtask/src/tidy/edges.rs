@@ -8,19 +8,20 @@ use serde_json::Value;
 use super::{Finding, Severity};
 
 /// The direction of the architecture. `*` is everything. Adapters are the crates in `adapters/`.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("lockgate-core", &[]),
     ("lockgate-ports", &["lockgate-core"]),
     ("lockgate-engine", &["lockgate-core", "lockgate-ports"]),
     ("lockgate-proto", &["lockgate-core"]),
     ("lockgate-gateway", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-proto"]),
-    ("lockgate-worker", &["lockgate-core", "lockgate-proto"]),
+    ("lockgate-worker", &["lockgate-core", "lockgate-proto", "lockgate-tls"]),
     ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine"]),
     ("lockgate-testbed", &[]),
+    ("lockgate-tls", &[]),
     ("lockgate", &["*"]),
     ("xtask", &["lockgate-testbed"]),
 ];
-const ADAPTERS_MAY_USE: [&str; 2] = ["lockgate-core", "lockgate-ports"];
+const ADAPTERS_MAY_USE: [&str; 3] = ["lockgate-core", "lockgate-ports", "lockgate-tls"];
 /// These speak the public contract, so they may use it too.
 const SPEAKERS: [&str; 2] = ["adapters/kernel/", "adapters/nats/"];
 

@@ -12,9 +12,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use lockgate_core::access::Identity;
-use lockgate_jwt::{JwtTokens, KeySource};
+use lockgate_jwt::{JwtSettings, JwtTokens, KeySource};
 use lockgate_ports::{TokenError, Tokens};
 use parking_lot::Mutex;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -35,6 +36,11 @@ struct Page {
 }
 
 impl Page {
+    fn with(answer: String) -> Arc<Self> {
+        let answer = Mutex::new((StatusCode::OK, answer));
+        Arc::new(Self { asked: AtomicUsize::new(0), answer, gate: Semaphore::new(1_000) })
+    }
+
     async fn answer(self: Arc<Self>, _: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let _permit = self.gate.acquire().await;
@@ -49,11 +55,7 @@ impl Issuer {
     async fn start(answer: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());
-        let page = Arc::new(Page {
-            asked: AtomicUsize::new(0),
-            answer: Mutex::new((StatusCode::OK, answer)),
-            gate: Semaphore::new(1_000),
-        });
+        let page = Page::with(answer);
         tokio::spawn(serve(listener, page.clone()));
         Self { tokens: JwtTokens::new(settings(KeySource::Url(url))).unwrap(), page }
     }
@@ -77,6 +79,39 @@ async fn serve(listener: TcpListener, page: Arc<Page>) {
         let service = service_fn(move |request| page.clone().answer(request));
         tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
+}
+
+/// An issuer at `https://localhost`, whose certificate is its own authority.
+async fn serve_tls(listener: TcpListener, page: Arc<Page>, cert: CertificateDer<'static>, key: PrivateKeyDer<'static>) {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![cert], key).unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    while let Ok((stream, _)) = listener.accept().await {
+        let Ok(stream) = acceptor.accept(stream).await else { continue };
+        let page = page.clone();
+        let service = service_fn(move |request| page.clone().answer(request));
+        tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+#[tokio::test]
+async fn keys_of_an_issuer_with_a_private_authority_are_taken_if_it_is_named() {
+    let signer = Signer::es256(Some("k"));
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), made.cert.pem()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/keys", listener.local_addr().unwrap().port());
+    let page = Page::with(jwks(&[&signer]));
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    tokio::spawn(serve_tls(listener, page.clone(), made.cert.der().clone(), key));
+    let tokens = |ca| JwtTokens::new(JwtSettings { ca, ..settings(KeySource::Url(url.clone())) }).unwrap();
+    let token = lasting(&signer);
+    let strange = tokens(None).verify(&token, at(0)).await;
+    assert!(matches!(strange, Err(TokenError::Unavailable(_))), "no public authority knows it: {strange:?}");
+    assert_eq!(page.asked.load(Ordering::SeqCst), 0, "not even asked");
+    assert!(tokens(Some(file.path().to_owned())).verify(&token, at(0)).await.is_ok());
 }
 
 /// Good for two days, so that only keys grow old.

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockgate_core::breaker::BreakerSettings;
+use lockgate_core::policy::OutputGate;
 use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::scan::FindingKey;
 use lockgate_core::time::Timestamp;
 use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
 use lockgate_ports::{Clock, Counters, OutputContent};
@@ -45,7 +47,7 @@ struct Told {
     in_flight: AtomicUsize,
 }
 
-struct Since(Instant);
+pub(crate) struct Since(pub(crate) Instant);
 
 impl Clock for Since {
     fn now(&self) -> Timestamp {
@@ -65,7 +67,11 @@ impl Scene {
     }
 
     pub(crate) async fn counters(&self, redis: &Redis) -> Arc<dyn Counters> {
-        let connected = RedisCounters::connect(&redis.url(), "default", Duration::from_secs(5)).await;
+        let options = lockgate_redis::Options {
+            response_timeout: Duration::from_secs(5),
+            ..lockgate_redis::Options::new(redis.url(), "default")
+        };
+        let connected = RedisCounters::connect(&options).await;
         Arc::new(connected.expect("a good address"))
     }
 
@@ -78,8 +84,9 @@ impl Scene {
     }
 
     fn start(&self, counters: Option<Arc<dyn Counters>>, breaker: BreakerSettings) -> Arc<RemoteKernel> {
+        let gate = OutputGate::new(FindingKey::new([7; 32]), None);
         let options = Options { breaker, answer_within: PATIENCE, ..Options::default() };
-        Arc::new(RemoteKernel::new(&self.address, self.clock.clone(), counters, options).expect("a good address"))
+        Arc::new(RemoteKernel::new(&self.address, self.clock.clone(), counters, gate, options).expect("a good address"))
     }
 
     pub(crate) fn set(&self, mode: Mode) {

@@ -113,6 +113,13 @@ impl Bus for NatsBus {
     fn overhear(&self) -> Overheard {
         self.ears.overhear()
     }
+
+    fn away(&self) -> Option<String> {
+        match self.health() {
+            Health::Connected => None,
+            Health::Away(why) => Some(why),
+        }
+    }
 }
 
 async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {

@@ -34,7 +34,7 @@ impl Door for Submits {
     type Reply = v1::SubmitJobsResponse;
 
     fn read(letter: &Letter) -> Result<Submission, String> {
-        let caller = letter.caller()?;
+        let (caller, tenant) = (letter.caller()?, letter.tenant()?);
         let mut request = v1::SubmitJobsRequest::decode(letter.payload.clone())
             .map_err(|error| format!("the message is not a lockgate.v1.SubmitJobsRequest: {error}"))?;
         if request.jobs.is_empty() {
@@ -51,7 +51,7 @@ impl Door for Submits {
             }
             job.idempotency_key = letter.key(n);
         }
-        Ok(Submission { caller, request })
+        Ok(Submission { caller, tenant, request })
     }
 
     async fn enter(ingress: &dyn Ingress, orders: Vec<Submission>) -> Vec<Answer<Self::Reply>> {
@@ -139,7 +139,7 @@ mod tests {
         use v1::submit_jobs_response::Item;
         use v1::submit_jobs_response::item::Item::{Error, Job};
 
-        let error = v1::ItemError { code: "invalid_argument".into(), message: "topic is bad".into() };
+        let error = v1::ItemError { code: "invalid_argument".into(), message: "topic is bad".into(), retry_after_ms: None };
         let fine = || Item { item: Some(Job(v1::SubmitJobResponse::default())) };
         let reply = v1::SubmitJobsResponse { jobs: vec![fine(), Item { item: Some(Error(error)) }] };
         assert_eq!(Submits::refusals(&reply).as_deref(), Some("job 1: topic is bad"));

@@ -1,6 +1,7 @@
 //! What stands behind the doors: the engine, as far as a message needs it.
 
 use async_trait::async_trait;
+use lockgate_core::ids::TenantId;
 use lockgate_core::request::Caller;
 use lockgate_proto::v1;
 
@@ -10,14 +11,20 @@ pub trait Ingress: Send + Sync {
     /// One answer for each, in their order, given after the commit.
     async fn submit(&self, submissions: Vec<Submission>) -> Vec<Answer<v1::SubmitJobsResponse>>;
 
-    /// The same for what workers report. An answer acknowledges the results that it names.
-    async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<Answer<v1::ServerMessage>>;
+    /// The same for what workers report, behind [`Served::SubmitsAndResults`](crate::Served). An answer acknowledges the
+    /// results that it names.
+    async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<Answer<v1::ServerMessage>> {
+        reports.iter().map(|_| Answer::Refused("results are not taken here".to_owned())).collect()
+    }
 }
 
 /// Jobs that came in one message. Each has an id or a key, so that a repeat is recognised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submission {
+    /// Who sends, by their own word.
     pub caller: Caller,
+    /// The tenant that they asked for, if any.
+    pub tenant: Option<TenantId>,
     pub request: v1::SubmitJobsRequest,
 }
 

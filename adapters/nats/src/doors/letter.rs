@@ -37,9 +37,14 @@ impl Letter {
     /// Who sent it; unverified, like the same headers of a call. Whoever is not named is anonymous in the default tenant.
     pub(crate) fn caller(&self) -> Result<Caller, String> {
         let actor_type = self.name(ACTOR_TYPE)?;
-        let tenant = TenantId::from(self.name(TENANT)?.unwrap_or("default"));
+        let tenant = self.tenant()?.unwrap_or_else(|| TenantId::from("default"));
         let actor = ActorId::from(self.name(ACTOR)?.unwrap_or("anonymous"));
         Ok(Caller::of_kind(tenant, actor, actor_type.map(Into::into)))
+    }
+
+    /// The tenant that the sender asks for.
+    pub(crate) fn tenant(&self) -> Result<Option<TenantId>, String> {
+        Ok(self.name(TENANT)?.map(TenantId::from))
     }
 
     /// A key for the n-th part of the letter, the same whenever it comes.

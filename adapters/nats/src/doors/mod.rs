@@ -41,6 +41,13 @@ use intake::Intake;
 /// Messages that are taken together.
 const BATCH: usize = 256;
 
+/// Which doors are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    Submits,
+    SubmitsAndResults,
+}
+
 /// How JetStream deals with messages that nobody acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -89,6 +96,7 @@ impl Doors {
     pub async fn open(
         transport: Arc<Transport>,
         terms: Terms,
+        served: Served,
         ingress: Arc<dyn Ingress>,
         guard: Arc<dyn Guard>,
     ) -> Result<Self, ConnectError> {
@@ -96,7 +104,9 @@ impl Doors {
         let (stop, _) = watch::channel(false);
         let mut doors = Self { counts: Arc::clone(&hall.counts), stop, open: JoinSet::new() };
         doors.add::<Submits>(&hall).await?;
-        doors.add::<Results>(&hall).await?;
+        if served == Served::SubmitsAndResults {
+            doors.add::<Results>(&hall).await?;
+        }
         hall.transport.settled().await;
         Ok(doors)
     }
@@ -109,15 +119,13 @@ impl Doors {
     }
 
     pub fn counters(&self) -> DoorCounters {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { answered, committed, doubled, dead, held } = &*self.counts;
-        DoorCounters {
-            answered: read(answered),
-            committed: read(committed),
-            doubled: read(doubled),
-            dead: read(dead),
-            held: read(held),
-        }
+        self.counts.read()
+    }
+
+    /// Reads the counters, also when the doors are no longer at hand.
+    pub fn meter(&self) -> impl Fn() -> DoorCounters + Send + Sync + 'static {
+        let counts = Arc::clone(&self.counts);
+        move || counts.read()
     }
 
     /// Finishes what is being taken and gives the rest back, for others to have at once.
@@ -146,6 +154,18 @@ struct Counts {
 }
 
 impl Counts {
+    fn read(&self) -> DoorCounters {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Self { answered, committed, doubled, dead, held } = self;
+        DoorCounters {
+            answered: read(answered),
+            committed: read(committed),
+            doubled: read(doubled),
+            dead: read(dead),
+            held: read(held),
+        }
+    }
+
     fn hold(&self, before: usize, after: usize) {
         let [before, after] = [before, after].map(|n| u64::try_from(n).unwrap_or(u64::MAX));
         self.held.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);

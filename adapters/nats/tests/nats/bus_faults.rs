@@ -133,7 +133,7 @@ async fn words_of_a_newer_release_ring_everyone() {
 async fn the_login_in_an_address_is_told_to_the_server() {
     let server = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = server.local_addr().expect("bound");
-    let options = Options { servers: vec![format!("nats://ann:p%40ss@{address}")], installation: "test".to_owned() };
+    let options = Options::new(vec![format!("nats://ann:p%40ss@{address}")], "test");
     let connecting = tokio::spawn(async move { NatsBus::connect(&options, entropy()).await });
     let (mut stream, _) = server.accept().await.expect("a client");
     stream.write_all(b"INFO {\"max_payload\":1048576,\"headers\":true}\r\n").await.expect("told");

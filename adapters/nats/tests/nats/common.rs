@@ -19,7 +19,7 @@ pub(crate) fn server() -> Nats {
 }
 
 pub(crate) fn options(nats: &Nats) -> Options {
-    Options { servers: vec![nats.url()], installation: "test".to_owned() }
+    Options::new(vec![nats.url()], "test")
 }
 
 pub(crate) fn entropy() -> Arc<dyn Entropy> {

@@ -6,3 +6,4 @@ mod common;
 mod doors;
 mod doors_faults;
 mod relay;
+mod tls;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use lockgate_core::ids::TenantId;
 use lockgate_ports::store::{DagRow, NewDag};
+use tokio_postgres::Row;
 
 use super::{millis, transact};
 use crate::conn::{Call, Conn, Param};
@@ -41,7 +43,18 @@ pub(crate) async fn prune_runs(
     keep: Duration,
     limit: usize,
 ) -> Result<(u64, usize), Fault> {
-    let rows = conn.rows(include_str!("../../queries/prune_runs.sql"), &[&now, &millis(keep), &bounded(limit)]).await?;
+    let sql = concat!(include_str!("../../queries/prune_runs.sql"), include_str!("../../queries/forget_runs.sql"));
+    let rows = conn.rows(sql, &[&now, &millis(keep), &bounded(limit)]).await?;
+    runs_and_rows(&rows)
+}
+
+/// Runs of a tenant, likewise.
+pub(crate) async fn erase_runs(conn: &mut Conn, tenant: &TenantId, limit: usize) -> Result<(u64, usize), Fault> {
+    let sql = concat!(include_str!("../../queries/runs_to_erase.sql"), include_str!("../../queries/forget_runs.sql"));
+    runs_and_rows(&conn.rows(sql, &[&tenant.as_str(), &bounded(limit)]).await?)
+}
+
+fn runs_and_rows(rows: &[Row]) -> Result<(u64, usize), Fault> {
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     Ok((get::<i64>(row, 0)?.unsigned_abs(), usize::try_from(get::<i64>(row, 1)?).unwrap_or(usize::MAX)))
 }

@@ -10,8 +10,8 @@ use crate::conn::{Call, Conn};
 use crate::error::Fault;
 use crate::row::{bounded, get};
 
-/// The row of `totals` that pruning counts in.
-const SHARD: i64 = 0;
+/// The row of `totals` that pruning and erasing count in.
+pub(super) const SHARD: i64 = 0;
 
 /// Deletes one batch of ended jobs with all that belongs to them; how many went.
 pub(crate) async fn prune(
@@ -25,7 +25,13 @@ pub(crate) async fn prune(
     let begin = format!("{begin}; SELECT 1 FROM totals WHERE shard = {SHARD} FOR UPDATE");
     let params: Vec<crate::conn::Param<'_>> =
         vec![Box::new(now), Box::new(millis(keep)), Box::new(bounded(limit)), Box::new(SHARD)];
-    let call = Call { sql: include_str!("../../queries/prune_jobs.sql"), params };
+    let sql = concat!(
+        include_str!("../../queries/prune_jobs.sql"),
+        include_str!("../../queries/forget_jobs.sql"),
+        include_str!("../../queries/tally.sql"),
+        "SELECT count(*) FROM gone"
+    );
+    let call = Call { sql, params };
     let rows = transact(conn, &begin, &[call]).await?;
     let gone = rows.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| get::<i64>(row, 0))?;
     Ok(gone.unsigned_abs())

@@ -6,6 +6,7 @@ mod lists;
 mod runs;
 mod schedules;
 mod sessions;
+mod tenants;
 mod trail;
 
 pub(crate) use credentials::{credential, credential_row, credentials};
@@ -13,5 +14,6 @@ pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owi
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use runs::{dag, dag_row, dags, list_runs, live_runs, load_runs, news, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
-pub(crate) use sessions::{closed_holding, open_sessions, outbox, totals};
+pub(crate) use sessions::{closed_holding, leases, open_sessions, outbox, totals};
+pub(crate) use tenants::{erasable, remains, tenants, usage};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};

@@ -2,7 +2,7 @@
 
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
-use lockgate_ports::{OutboxEntry, OutboxRow, SessionRow, Totals};
+use lockgate_ports::{LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
 use tokio_postgres::Row;
 
 use crate::conn::Conn;
@@ -32,6 +32,23 @@ fn session(row: &Row) -> Result<SessionRow, Fault> {
         edge_closed: get(row, 3)?,
         profile: serde_json::from_str(get(row, 4)?)?,
     })
+}
+
+/// Absent: the server's clock counts.
+pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<LeaseRow>, Fault> {
+    let lease = |row: &Row| {
+        let holder: Option<&str> = get(row, 1)?;
+        Ok(LeaseRow {
+            name: get::<&str>(row, 0)?.to_owned(),
+            holder: holder.map(str::to_owned),
+            epoch: get::<i64>(row, 2)?.unsigned_abs(),
+            left_ms: get(row, 3)?,
+        })
+    };
+    let rows = conn.rows(include_str!("../../queries/leases.sql"), &[&now]).await?;
+    let mut leases = rows.iter().map(lease).collect::<Result<Vec<_>, Fault>>()?;
+    leases.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(leases)
 }
 
 pub(crate) async fn outbox(conn: &mut Conn, limit: usize) -> Result<Vec<OutboxRow>, Fault> {

@@ -10,6 +10,7 @@ use crate::row::state_code;
 pub(super) const BIRTH: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/birth.sql"),
+    include_str!("../../queries/tally.sql"),
     include_str!("../../queries/count.sql")
 );
 const REGISTER: &str = concat!(include_str!("../../queries/proof.sql"), include_str!("../../queries/register.sql"));
@@ -17,11 +18,13 @@ const TAKE_KEYS: &str = concat!(include_str!("../../queries/proof.sql"), include
 const ENTER_HOT: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/enter_hot.sql"),
+    include_str!("../../queries/tally.sql"),
     include_str!("../../queries/count.sql")
 );
 const ENTER_DONE: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/enter_done.sql"),
+    include_str!("../../queries/tally.sql"),
     include_str!("../../queries/count.sql")
 );
 const LOCK_TWINS: &str = "SELECT 1 FROM jobs_hot WHERE job_id = ANY($1::text[]) ORDER BY job_id FOR UPDATE";

@@ -7,17 +7,28 @@ use crate::conn::{Call, Param};
 use crate::row::state_code;
 use lockgate_core::job::Duty;
 
-pub(super) const MOVE: &str = concat!(include_str!("../../queries/proof.sql"), include_str!("../../queries/move.sql"));
+pub(super) const MOVE: &str = concat!(
+    include_str!("../../queries/proof.sql"),
+    include_str!("../../queries/move.sql"),
+    include_str!("../../queries/tally.sql"),
+    include_str!("../../queries/changed.sql")
+);
 pub(super) const END: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/end.sql"),
+    include_str!("../../queries/tally.sql"),
     include_str!("../../queries/count.sql")
 );
-pub(super) const END_AGAIN: &str =
-    concat!(include_str!("../../queries/proof.sql"), include_str!("../../queries/end_again.sql"));
+pub(super) const END_AGAIN: &str = concat!(
+    include_str!("../../queries/proof.sql"),
+    include_str!("../../queries/end_again.sql"),
+    include_str!("../../queries/tally.sql"),
+    include_str!("../../queries/changed.sql")
+);
 pub(super) const REVIVE: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/revive.sql"),
+    include_str!("../../queries/tally.sql"),
     include_str!("../../queries/count.sql")
 );
 

@@ -1,5 +1,7 @@
 //! Statements that write runs.
 
+use std::collections::BTreeMap;
+
 use lockgate_core::dag::NodeKey;
 use lockgate_ports::store::KEY_LIFE;
 
@@ -91,6 +93,17 @@ pub(super) fn forget_heard<'a>(steps: &[&Step<'a>]) -> Option<Call<'a>> {
     let (numbers, runs): (Vec<i64>, Vec<&'a str>) = heard().unzip();
     let sql = include_str!("../../queries/forget_heard.sql");
     (!numbers.is_empty()).then(|| Call { sql, params: vec![Box::new(numbers), Box::new(runs)] })
+}
+
+pub(super) fn tally<'a>(shard: i64, runs: &BTreeMap<&'a str, i64>) -> Option<Call<'a>> {
+    let sql = concat!(
+        include_str!("../../queries/tally_runs.sql"),
+        include_str!("../../queries/tally.sql"),
+        "SELECT count(*) FROM weighed"
+    );
+    let (tenants, counts): (Vec<&str>, Vec<i64>) = runs.iter().map(|(tenant, count)| (*tenant, *count)).unzip();
+    let params: Vec<Param<'a>> = vec![Box::new(shard), Box::new(tenants), Box::new(counts)];
+    (!runs.is_empty()).then_some(Call { sql, params })
 }
 
 /// Takes back what refused starts had taken; nobody has seen it.

@@ -11,6 +11,7 @@ use lockgate_core::request::RequestHash;
 use lockgate_ports::store::RunRefusal;
 use tokio_postgres::Row;
 
+use super::plan::Item;
 use super::run_plan::Step;
 use super::transaction::{Stop, Transaction};
 use super::{births, run_calls};
@@ -23,8 +24,8 @@ pub(super) type Stepped = Result<Vec<JobSeq>, RunRefusal>;
 
 /// What the first sending of a wave found.
 struct Found {
-    /// Versions of the heads there are.
-    versions: BTreeMap<String, i64>,
+    /// Versions of the heads there are, and whether they are over.
+    heads: BTreeMap<String, (i64, bool)>,
     /// Runs that got their key.
     keyed: BTreeSet<String>,
     /// Runs that were begun.
@@ -49,9 +50,21 @@ impl<'a> Transaction<'_, 'a> {
             accepted.extend(stepped.is_ok().then_some(*step));
             self.stepped[*place] = Some(stepped);
         }
+        self.count_runs(&found, &accepted);
         self.give_back(&steps, &found, &accepted);
         self.write_steps(wave, &accepted);
         Ok(())
+    }
+
+    /// A run that begins, ends or goes on again changes what its tenant has.
+    fn count_runs(&mut self, found: &Found, accepted: &[&Step<'a>]) {
+        for sheet in accepted.iter().map(|step| step.sheet) {
+            let was_live = found.heads.get(sheet.id()).is_some_and(|(_, over)| !over);
+            let change = i64::from(!sheet.head.state.is_over()) - i64::from(was_live);
+            if change != 0 || sheet.is_start() {
+                *self.run_counts.entry(sheet.head.tenant.as_str()).or_default() += change;
+            }
+        }
     }
 
     async fn ask_for(&mut self, steps: &[&Step<'a>]) -> Result<Found, Stop> {
@@ -68,10 +81,11 @@ impl<'a> Transaction<'_, 'a> {
         ];
         let mut answered = self.send(calls, false).await?.into_iter();
         let mut next = || answered.next().unwrap_or_default();
-        let versions = next().iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<_, Fault>>()?;
+        let head = |row: &Row| Ok((get(row, 0)?, (get(row, 1)?, get(row, 2)?)));
+        let heads = next().iter().map(head).collect::<Result<_, Fault>>()?;
         let (keyed, begun, taken) = (names(&next())?, names(&next())?, names(&next())?);
         let numbers = next().iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, Fault>>()?;
-        Ok(Found { versions, keyed, begun, taken, numbers: numbers.into_iter() })
+        Ok(Found { heads, keyed, begun, taken, numbers: numbers.into_iter() })
     }
 
     async fn key_owners(&mut self, keys: &[(&str, &str)]) -> Result<BTreeMap<(String, String), RunRefusal>, Stop> {
@@ -117,7 +131,10 @@ impl<'a> Transaction<'_, 'a> {
             }
         }
         let rows = accepted.iter().map(|step| 1 + step.sheet.nodes.len() + step.sheet.heard.len() + step.births.len());
-        self.rows += rows.sum::<usize>() as u64;
+        let tenants = |births: &[&Item<'a>]| {
+            births.iter().map(|birth| birth.sheet.job().request.tenant.as_str()).collect::<BTreeSet<_>>().len()
+        };
+        self.rows += (rows.sum::<usize>() + tenants(&live.0) + tenants(&ended.0)) as u64;
         if !live.0.is_empty() {
             calls.push(births::enter_hot(self.params(), &live.0, live.1));
         }
@@ -142,7 +159,7 @@ fn refusal(step: &Step<'_>, found: &Found, owners: &BTreeMap<(String, String), R
     let fits = if sheet.is_start() {
         found.begun.contains(sheet.id())
     } else {
-        found.versions.get(sheet.id()).is_some_and(|version| version + 1 == sheet.head.version)
+        found.heads.get(sheet.id()).is_some_and(|(version, _)| version + 1 == sheet.head.version)
     };
     let free = !sheet.has_twins && step.births.iter().all(|birth| !found.taken.contains(birth.sheet.id().as_str()));
     (!fits || !free).then_some(RunRefusal::Conflict)

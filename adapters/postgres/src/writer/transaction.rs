@@ -16,12 +16,12 @@ use super::run_plan::RunPlan;
 use super::sides::Sides;
 use super::steps::Stepped;
 use super::taken::{InTheWay, owners};
-use super::{births, moves};
+use super::{births, moves, run_calls};
 use crate::conn::{Call, Conn, Param};
 use crate::error::Fault;
 use crate::options::Options;
 use crate::row::get;
-use crate::sheet::is_uuid_v7;
+use crate::sheet::{Sheet, is_uuid_v7};
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(super) struct Transaction<'t, 'a> {
     keys: BTreeMap<(&'a str, &'a str), (usize, Option<ChangeError>)>,
     /// What became of each step.
     pub(super) stepped: Vec<Option<Stepped>>,
+    /// By how much the runs of tenants that are not over change.
+    pub(super) run_counts: BTreeMap<&'a str, i64>,
     /// Statements that need no answer: they go with the next sending.
     pub(super) waiting: Vec<Call<'a>>,
     begun: bool,
@@ -125,6 +127,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
             born,
             keys: BTreeMap::new(),
             stepped: vec![None; run_plan.steps.len()],
+            run_counts: BTreeMap::new(),
             waiting: Vec::new(),
             begun: false,
             rows: 0,
@@ -302,12 +305,14 @@ impl<'t, 'a> Transaction<'t, 'a> {
     }
 
     fn record(&mut self, rows: &[Row], weight: u64, places: &BTreeMap<&str, usize>) -> Result<(), Fault> {
+        let mut tallied = BTreeSet::new();
         for row in rows {
             if let Some(place) = places.get(get::<&str>(row, 0)?) {
                 self.answers[*place] = Some(Answer::Moved(JobSeq(get(row, 1)?)));
+                tallied.extend(tallied_tenant(self.plan.items[*place].sheet, weight));
             }
         }
-        self.rows += weight * rows.len() as u64;
+        self.rows += weight * rows.len() as u64 + tallied.len() as u64;
         Ok(())
     }
 
@@ -339,8 +344,9 @@ impl<'t, 'a> Transaction<'t, 'a> {
                 sides.add_step(step.sheet, seqs);
             }
         }
-        let calls = sides.calls(self.options.now(), self.place.shard)?;
-        self.rows += sides.rows();
+        let mut calls = sides.calls(self.options.now(), self.place.shard)?;
+        self.rows += sides.rows() + self.run_counts.len() as u64;
+        calls.extend(run_calls::tally(self.place.shard, &self.run_counts));
         self.send(calls, true).await?;
         Ok(())
     }
@@ -381,6 +387,12 @@ impl<'t, 'a> Transaction<'t, 'a> {
             Err(fault) => Err(Stop::Before(fault)),
         }
     }
+}
+
+/// Whose tally a change moved. An end and a new life write two rows of the job itself.
+fn tallied_tenant(sheet: &Sheet, weight: u64) -> Option<&str> {
+    let counts = weight == 2 || sheet.is_birth() || sheet.result().is_some();
+    counts.then(|| sheet.job().request.tenant.as_str())
 }
 
 fn named_rows(rows: &[Row]) -> Result<BTreeMap<String, i64>, Fault> {

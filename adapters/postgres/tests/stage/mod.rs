@@ -1,9 +1,10 @@
-//! A server for all tests of a program, a schema of its own for each, and jobs to put into it.
+//! A server for all tests, a schema of its own for each, and jobs to put into it.
 
 #![allow(dead_code, reason = "each program uses its part")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
@@ -16,14 +17,13 @@ use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::ManualClock;
 use lockgate_ports::{Activation, Change, Clock, SnapshotKind};
-use lockgate_postgres::{Dialect, Options, PostgresStore, StoreTime, migrate};
-use lockgate_testbed::Postgres;
+use lockgate_postgres::{Options, PostgresStore, StoreTime, migrate};
+use lockgate_testbed::SharedPostgres;
 use tokio_postgres::{Client, Config, NoTls};
 
-/// Ends with the process.
-pub(crate) fn server() -> &'static Postgres {
-    static SERVER: OnceLock<Postgres> = OnceLock::new();
-    SERVER.get_or_init(|| Postgres::start().unwrap())
+pub(crate) fn server() -> &'static SharedPostgres {
+    static SERVER: OnceLock<SharedPostgres> = OnceLock::new();
+    SERVER.get_or_init(|| SharedPostgres::get().unwrap())
 }
 
 /// A client of its own, to look at what the Store left.
@@ -34,10 +34,11 @@ pub(crate) async fn client(config: &Config) -> Client {
 }
 
 /// A new, empty place in a server, not migrated.
-pub(crate) async fn place(server: &Postgres) -> Config {
+pub(crate) async fn place(url: &str) -> Config {
     static PLACES: AtomicU64 = AtomicU64::new(0);
-    let name = format!("place_{}", PLACES.fetch_add(1, Ordering::Relaxed));
-    let mut config: Config = server.url().parse().unwrap();
+    // Other processes make places in the same server.
+    let name = format!("place_{}_{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+    let mut config: Config = url.parse().unwrap();
     client(&config).await.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
     config.options(format!("-c search_path={name}"));
     config
@@ -51,18 +52,23 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new() -> Self {
-        Self::on(server()).await
+        Self::on(server().url()).await
     }
 
-    pub(crate) async fn on(server: &Postgres) -> Self {
-        let config = place(server).await;
-        migrate(&config, Dialect::Postgres).await.unwrap();
+    pub(crate) async fn on(url: &str) -> Self {
+        let config = place(url).await;
+        migrate(&Options::new(config.clone())).await.unwrap();
         Self { config, clock: Arc::new(ManualClock::default()), limits: Limits::default() }
     }
 
     pub(crate) fn options(&self) -> Options {
         let store_time = StoreTime::Given(Arc::clone(&self.clock) as Arc<dyn Clock>);
         Options { store_time, ..Options::new(self.config.clone()) }
+    }
+
+    /// For tests of what is done, not of how soon: they share their machine.
+    pub(crate) fn patient(&self) -> Options {
+        Options { deadline: Duration::from_secs(20), ..self.options() }
     }
 
     pub(crate) async fn connect(&self) -> PostgresStore {
@@ -91,11 +97,20 @@ impl Stage {
     }
 
     pub(crate) fn end(&self, job: &Job) -> Change {
+        self.report(job, OutputStep::Pass)
+    }
+
+    /// The result waits for the scan.
+    pub(crate) fn hold(&self, job: &Job) -> Change {
+        self.report(job, OutputStep::Scan { hold: true })
+    }
+
+    fn report(&self, job: &Job, output: OutputStep) -> Change {
         let report = Report {
             token: job.life.attempt.token.clone(),
             started_at: None,
             outcome: Outcome::Succeeded { result: Json::trusted("1") },
-            output: OutputStep::Pass,
+            output,
         };
         job.next(Input::Reported(report), &self.env(BUILTIN_ALLOW)).unwrap().into()
     }

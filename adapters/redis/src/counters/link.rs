@@ -7,19 +7,21 @@ use std::time::Duration;
 use lockgate_ports::CountersAway;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, cmd};
+use redis::{AsyncConnectionConfig, RedisError, cmd};
 use tokio::time::timeout;
+
+use crate::way::Way;
 
 /// Before each try to reach a server that is away. A server that answers everything with an error is asked, and complained
 /// about, no more often.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
 
-pub(super) struct Link {
+pub(crate) struct Link {
     line: Arc<Line>,
 }
 
 struct Line {
-    client: Client,
+    way: Way,
     within: Duration,
     state: Mutex<State>,
 }
@@ -31,9 +33,9 @@ enum State {
 
 impl Link {
     /// A server that cannot be reached now is tried again until it can.
-    pub(super) async fn connect(client: Client, within: Duration) -> Self {
+    pub(crate) async fn connect(way: Way, within: Duration) -> Self {
         let away = State::Away { reason: "not connected yet".into(), number: 0 };
-        let line = Arc::new(Line { client, within, state: Mutex::new(away) });
+        let line = Arc::new(Line { way, within, state: Mutex::new(away) });
         if let Err(reason) = line.reconnect().await {
             tracing::warn!(%reason, "the shared counters cannot be reached; this process counts alone until they can");
             tokio::spawn(recover(Arc::downgrade(&line)));
@@ -41,7 +43,7 @@ impl Link {
         Self { line }
     }
 
-    pub(super) async fn run<T, F>(&self, ask: impl FnOnce(MultiplexedConnection) -> F) -> Result<T, CountersAway>
+    pub(crate) async fn run<T, F>(&self, ask: impl FnOnce(MultiplexedConnection) -> F) -> Result<T, CountersAway>
     where
         F: Future<Output = Result<T, RedisError>>,
     {
@@ -72,7 +74,7 @@ impl Link {
 impl Line {
     async fn reconnect(&self) -> Result<(), Arc<str>> {
         let opened = match timeout(self.within, self.open()).await {
-            Ok(opened) => opened.map_err(|error| error.to_string()),
+            Ok(opened) => opened.map_err(|error| self.way.why(&error)),
             Err(_) => Err(late(self.within)),
         };
         let mut state = self.state.lock();
@@ -93,7 +95,7 @@ impl Line {
     async fn open(&self) -> Result<MultiplexedConnection, RedisError> {
         // Time is limited by the caller, for everything together.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = self.way.client.get_multiplexed_async_connection_with_config(&config).await?;
         // A server that hangs still lets the system accept connections for it.
         cmd("PING").query_async::<()>(&mut connection).await?;
         Ok(connection)

@@ -4,16 +4,20 @@ mod link;
 mod names;
 mod scripts;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
-use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
-use redis::{Client, Script, ScriptInvocation, cmd};
+use lockgate_core::rate::Rate;
+use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
+use redis::{Script, ScriptInvocation, cmd};
 
 use crate::error::ConnectError;
-use link::Link;
-use names::Names;
+use crate::options::Options;
+use crate::way::Way;
+pub(crate) use link::Link;
+pub(crate) use names::Names;
 use scripts::SCRIPTS;
 
 /// How long the server remembers a breaker nobody asks, and failures that neither a success nor a third one followed.
@@ -27,10 +31,9 @@ pub struct RedisCounters {
 impl RedisCounters {
     /// A server that is away is no error: its counters are, until it comes. No call waits longer than `response_timeout`,
     /// and while the server is known to be away no call waits at all.
-    pub async fn connect(url: &str, installation: &str, response_timeout: Duration) -> Result<Self, ConnectError> {
-        let names = Names::of(installation)?;
-        let client = Client::open(url).map_err(|error| ConnectError::Url(error.to_string()))?;
-        Ok(Self { link: Link::connect(client, response_timeout).await, names })
+    pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
+        let names = Names::of(&options.installation)?;
+        Ok(Self { link: Link::connect(Way::of(options)?, options.response_timeout).await, names })
     }
 
     fn breaker<'s>(&self, script: &'s Script, name: &str, settings: &BreakerSettings) -> ScriptInvocation<'s> {
@@ -93,6 +96,20 @@ impl Counters for RedisCounters {
             call.arg(&*ask.job_id).arg(millis(ask.span)).arg(u8::from(ask.visit == Visit::Enter));
         }
         self.run(call).await
+    }
+
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
+        if buckets.is_empty() {
+            return Ok(Grant { granted: want, again_in: Duration::ZERO });
+        }
+        let mut call = SCRIPTS.take.prepare_invoke();
+        call.arg(want);
+        for (bucket, rate) in buckets {
+            call.key(self.names.bucket(bucket, *rate));
+            call.arg(rate.max).arg(millis(rate.window));
+        }
+        let (granted, again_ms): (u32, u64) = self.run(call).await?;
+        Ok(Grant { granted, again_in: Duration::from_millis(again_ms) })
     }
 }
 

@@ -1,17 +1,19 @@
 //! What the counters are called on the server. Operators know these names.
 
+use lockgate_core::rate::Rate;
+
 use crate::error::ConnectError;
 use crate::options::check_installation;
 
 /// The installation whose names carry no prefix.
 const DEFAULT: &str = "default";
 
-pub(super) struct Names {
+pub(crate) struct Names {
     prefix: String,
 }
 
 impl Names {
-    pub(super) fn of(installation: &str) -> Result<Self, ConnectError> {
+    pub(crate) fn of(installation: &str) -> Result<Self, ConnectError> {
         check_installation(installation)?;
         let prefix = if installation == DEFAULT { "lockgate".to_owned() } else { format!("{installation}:lockgate") };
         Ok(Self { prefix })
@@ -24,6 +26,13 @@ impl Names {
         [failures, state, probes]
     }
 
+    /// Whether a message is done, and whether somebody has it. The two share a slot, as above.
+    pub(crate) fn message(&self, id: &str) -> [String; 2] {
+        let done = format!("{}:bus:processed:{id}", self.prefix);
+        let in_hand = format!("{{{done}}}:in-flight");
+        [done, in_hand]
+    }
+
     pub(super) fn total(&self, name: &str) -> String {
         format!("{}:{name}", self.prefix)
     }
@@ -31,6 +40,11 @@ impl Names {
     /// All windows share a slot, so that one script may look into many. The length tells where the rule ends.
     pub(super) fn window(&self, rule: &str, key: &str) -> String {
         format!("{{{}:velocity}}:{}:{rule}:{key}", self.prefix, rule.len())
+    }
+
+    /// All buckets share a slot. Another rate is another bucket.
+    pub(super) fn bucket(&self, name: &str, rate: Rate) -> String {
+        format!("{{{}:rate}}:{}:{}:{name}", self.prefix, rate.max, rate.window.as_millis())
     }
 }
 
@@ -43,6 +57,7 @@ mod tests {
         let names = Names::of("default").expect("a name");
         assert_eq!(names.breaker("safety")[0], "lockgate:cb:safety:failures");
         assert_eq!(names.breaker("safety:output")[1], "{lockgate:cb:safety:output:failures}:state");
+        assert_eq!(names.message("m-1")[0], "lockgate:bus:processed:m-1");
         assert_eq!(names.total("scheduler:input_fail_open_total"), "lockgate:scheduler:input_fail_open_total");
     }
 

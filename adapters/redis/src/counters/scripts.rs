@@ -11,6 +11,7 @@ pub(super) struct Scripts {
     pub(super) tell: Script,
     pub(super) look: Script,
     pub(super) places: Script,
+    pub(super) take: Script,
 }
 
 pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
@@ -18,6 +19,7 @@ pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     tell: of_breaker(include_str!("../../scripts/counters/tell.lua")),
     look: of_breaker(include_str!("../../scripts/counters/look.lua")),
     places: Script::new(include_str!("../../scripts/counters/places.lua")),
+    take: Script::new(include_str!("../../scripts/counters/take.lua")),
 });
 
 fn of_breaker(entry: &str) -> Script {

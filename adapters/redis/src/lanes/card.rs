@@ -98,7 +98,7 @@ impl Card {
 
 impl<'a> Passage<'a> {
     pub(super) fn new(limit: &'a Limit) -> Self {
-        let window = |rate: lockgate_core::pools::Rate| u64::try_from(rate.window.as_millis()).unwrap_or(u64::MAX).max(1);
+        let window = |rate: lockgate_core::rate::Rate| u64::try_from(rate.window.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
             i: names::id(&limit.key),
             k: &limit.key,

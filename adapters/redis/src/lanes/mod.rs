@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockgate_core::ids::AttemptToken;
+use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use lockgate_ports::{
@@ -198,6 +198,10 @@ impl Lanes for RedisLanes {
 
     async fn shares(&self, limit: usize) -> Vec<TenantShare> {
         self.tenant_shares(limit).await.unwrap_or_default()
+    }
+
+    async fn taken(&self) -> Vec<(PoolName, u64)> {
+        self.claimed_by_pool().await.unwrap_or_default()
     }
 
     async fn hungry(&self) -> Vec<Hungry> {

@@ -70,6 +70,16 @@ impl RedisLanes {
         Ok(shares)
     }
 
+    pub(super) async fn claimed_by_pool(&self) -> Result<Vec<(PoolName, u64)>, Refused> {
+        let mut answer = self.say(&self.book(), &SCRIPTS.taken, "{}".to_owned(), Vec::new()).await?;
+        let mut taken = sense(answer.records(|count| {
+            let (pool, jobs) = (count.text()?, count.number()?);
+            Some((PoolName::from(pool), u64::try_from(jobs).ok()?))
+        }))?;
+        taken.sort();
+        Ok(taken)
+    }
+
     /// Page by page, so that no answer keeps the server from others for long.
     pub(super) async fn lane_depths(&self, limit: usize) -> Result<Vec<LaneDepth>, Refused> {
         let book = self.book();

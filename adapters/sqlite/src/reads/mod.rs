@@ -8,6 +8,7 @@ mod plans;
 mod runs;
 mod schedules;
 mod sessions;
+mod tenants;
 mod trail;
 
 pub(crate) use credentials::{credential, credentials};
@@ -15,7 +16,8 @@ pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owi
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, news, run_since, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
-pub(crate) use sessions::{closed_holding, open_sessions, outbox};
+pub(crate) use sessions::{closed_holding, leases, open_sessions, outbox};
+pub(crate) use tenants::{erasable, tenants, usage};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use super::jobs::OWING;
 use super::runs::LIVE;
 use super::schedules::{NEXT, SCHEDULE, SCHEDULES};
+use super::tenants::USAGE;
 use super::trail::{AUDIT, BLOCKS, HEAD};
 use crate::schema;
 
@@ -35,6 +36,7 @@ fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../../queries/list_slots.sql"), "slots_listed"),
         (include_str!("../../queries/latest_place.sql"), "slots_listed"),
         (include_str!("../../queries/prune_slots.sql"), "slots_decided"),
+        (include_str!("../../queries/runs_to_erase.sql"), "runs_over"),
     ];
     for (sql, index) in queues {
         let plan = plan(sql);
@@ -58,6 +60,19 @@ fn schedules_are_found_by_name_and_the_next_one_is_the_first_of_its_index() {
         let plan = plan(sql);
         assert!(plan.contains(if sql == NEXT { "COVERING INDEX schedules_waking" } else { "(tenant=?" }), "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn tenants_are_found_by_name_and_their_jobs_by_number() {
+    for (sql, way) in [
+        (USAGE, "SEARCH tallies USING PRIMARY KEY (tenant=?)"),
+        (include_str!("../../queries/list_tenants.sql"), "SEARCH tallies USING PRIMARY KEY (tenant>?)"),
+        (include_str!("../../queries/jobs_to_erase.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (include_str!("../../queries/size_of_ended.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"),
+    ] {
+        let plan = plan(sql);
+        assert!(plan.contains(way) && !plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
-use lockgate_ports::{OutboxEntry, OutboxRow, SessionRow};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{LeaseRow, OutboxEntry, OutboxRow, SessionRow};
 use rusqlite::{Connection, Row};
 
 use super::{bounded, collect, text};
@@ -24,6 +25,15 @@ fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
         edge: EdgeId::from(row.get_ref(2)?.as_str()?),
         edge_closed: row.get(3)?,
         profile: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+    })
+}
+
+pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>, Fault> {
+    let sql = "SELECT name, holder, epoch, expires_at FROM leases ORDER BY name";
+    collect(conn, sql, [], |row| {
+        let (epoch, expires_at): (i64, i64) = (row.get(2)?, row.get(3)?);
+        let left_ms = expires_at - now.as_millis();
+        Ok(LeaseRow { name: row.get(0)?, holder: row.get(1)?, epoch: epoch.unsigned_abs(), left_ms })
     })
 }
 

@@ -1,10 +1,11 @@
 //! What a job owes, and the result that waits until it does not.
 
-use lockgate_core::ids::JobSeq;
+use lockgate_core::ids::{JobSeq, TenantId};
 use lockgate_core::job::Duty;
 use rusqlite::params;
 
 use super::Ledger;
+use super::tallies::{Change, bytes};
 use crate::error::Fault;
 use crate::sheet::Sheet;
 
@@ -29,7 +30,10 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn hold_result(&self, seq: i64, result: &str) -> Result<(), Fault> {
+    pub(super) fn hold_result(&mut self, seq: i64, tenant: &TenantId, result: &str) -> Result<(), Fault> {
+        let before = self.number("SELECT octet_length(body) FROM held_results WHERE seq = ?1", [seq])?.unwrap_or(0);
+        let more = Change { stored_bytes: bytes(result) - before, ..Change::default() };
+        self.tallies.add(tenant, more);
         let mut insert = self.conn.prepare_cached("INSERT OR REPLACE INTO held_results (seq, body) VALUES (?1, ?2)")?;
         insert.execute(params![seq, result])?;
         Ok(())

@@ -11,6 +11,7 @@ use lockgate_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::Book;
+use super::tallies::Tallies;
 use crate::error::Fault;
 
 /// Lanes remembered by the writing thread. Looked up, never walked through.
@@ -53,7 +54,10 @@ pub(crate) struct Ledger<'c> {
     pub(super) book: &'c mut Book,
     pub(super) in_force: &'c mut InForce,
     pub(super) statements: Statements<'c>,
-    lanes: &'c mut LaneIds,
+    pub(super) lanes: &'c mut LaneIds,
+    pub(super) tallies: Tallies,
+    /// The log must not say any more what was before this transaction.
+    pub(super) erased: bool,
     /// Sessions asked for as evidence in this transaction: epoch and whether closed.
     seen: BTreeMap<SessionId, Option<(u64, bool)>>,
 }
@@ -86,7 +90,8 @@ impl<'c> Ledger<'c> {
             delete_hot: conn.prepare_cached("DELETE FROM jobs_hot WHERE seq = ?1")?,
         };
         let Draft { book, in_force } = draft;
-        Ok(Self { conn, now, book, in_force, statements, lanes, seen: BTreeMap::new() })
+        let (tallies, seen) = (Tallies::default(), BTreeMap::new());
+        Ok(Self { conn, now, book, in_force, statements, lanes, tallies, erased: false, seen })
     }
 
     pub(crate) fn proves(&mut self, evidence: &Evidence) -> Result<bool, Fault> {

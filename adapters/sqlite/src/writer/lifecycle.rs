@@ -7,6 +7,7 @@ use lockgate_core::job::{Job, JobState};
 use rusqlite::{OptionalExtension, params};
 
 use super::Ledger;
+use super::tallies::{Change, bytes};
 use crate::error::Fault;
 use crate::row::{priority_code, state_code};
 use crate::sheet::Sheet;
@@ -31,9 +32,12 @@ impl Ledger<'_> {
         let job = &sheet.change.transition.job;
         let priority = priority_code(job.request.priority());
         self.book.job_born(priority);
+        let payload = bytes(job.request.payload.as_str());
+        self.tallies.add(&job.request.tenant, Change { live: 1, stored_bytes: payload, ..Change::default() });
         if job.state().is_terminal() {
             // Denied at submit: history is all it has.
             self.book.job_ended(priority);
+            self.tallies.add(&job.request.tenant, Change { live: -1, ended: 1, ..Change::default() });
             return self.insert_done(seq, sheet, &sheet.events, None);
         }
         self.insert_hot(seq, sheet, &sheet.events)
@@ -59,7 +63,9 @@ impl Ledger<'_> {
 
     fn insert_done(&mut self, seq: i64, sheet: &Sheet, events: &str, held: Option<&str>) -> Result<(), Fault> {
         let job = &sheet.change.transition.job;
-        let ended_at = self.ended_at(job);
+        let (ended_at, result) = (self.ended_at(job), sheet.result().or(held));
+        let more = result.map_or(0, bytes) - held.map_or(0, bytes);
+        self.tallies.add(&job.request.tenant, Change { stored_bytes: more, ..Change::default() });
         self.statements.insert_done.execute(params![
             seq,
             job.version,
@@ -67,7 +73,7 @@ impl Ledger<'_> {
             ended_at,
             sheet.life,
             events,
-            sheet.result().or(held),
+            result,
         ])?;
         Ok(())
     }
@@ -98,7 +104,7 @@ impl Ledger<'_> {
             && job.in_output_check()
             && let Some(result) = sheet.result()
         {
-            self.hold_result(seq, result)?;
+            self.hold_result(seq, &job.request.tenant, result)?;
         }
         Ok(changed == 1)
     }
@@ -113,12 +119,14 @@ impl Ledger<'_> {
         self.insert_done(seq, sheet, &events, held.as_deref())?;
         self.statements.delete_hot.execute([seq])?;
         self.book.job_ended(priority_code(job.request.priority()));
+        self.tallies.add(&job.request.tenant, Change { live: -1, ended: 1, ..Change::default() });
         Ok(true)
     }
 
     /// Ended to ended: a late scan, a release, or a replay that was denied at once.
     pub(super) fn end_again(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
         let job = &sheet.change.transition.job;
+        let before = self.result_bytes(seq)?;
         let changed = self.conn.prepare_cached(include_str!("../../queries/update_done.sql"))?.execute(params![
             seq,
             job.version,
@@ -128,25 +136,39 @@ impl Ledger<'_> {
             sheet.events,
             sheet.result(),
         ])?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        let more = self.result_bytes(seq)? - before;
+        self.tallies.add(&job.request.tenant, Change { stored_bytes: more, ..Change::default() });
         // J-4: a job that stays dead keeps its letter.
         let letter_stays = job.state().is_dead() && sheet.change.transition.dead_letter.is_none();
-        if changed == 1 && !letter_stays {
+        if !letter_stays {
             self.drop_letter(seq)?;
         }
-        Ok(changed == 1)
+        Ok(true)
     }
 
     /// Ended to live: a new life.
     pub(super) fn revive(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
         let job = &sheet.change.transition.job;
+        let result = self.result_bytes(seq)?;
         let sql = "DELETE FROM jobs_done WHERE seq = ?1 AND version = ?2 RETURNING events";
         let left = self.text(sql, [seq, job.version - 1])?;
         let Some(mut events) = left else { return Ok(false) };
         events.push_str(&sheet.events);
         self.insert_hot(seq, sheet, &events)?;
         self.book.job_revived(priority_code(job.request.priority()));
+        let back = Change { live: 1, ended: -1, stored_bytes: -result, ..Change::default() };
+        self.tallies.add(&job.request.tenant, back);
         self.drop_letter(seq)?;
         Ok(true)
+    }
+
+    /// Of a job that has ended.
+    fn result_bytes(&self, seq: i64) -> Result<i64, Fault> {
+        let sql = "SELECT COALESCE(octet_length(result), 0) FROM jobs_done WHERE seq = ?1";
+        Ok(self.number(sql, [seq])?.unwrap_or(0))
     }
 
     /// Only jobs that had to wait are found by `due`; the others were offered when they were committed.

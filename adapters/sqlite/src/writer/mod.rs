@@ -1,15 +1,18 @@
 //! The writing thread: group commit.
 
+mod blanks;
 mod book;
 mod commit;
 mod credentials;
 mod duties;
+mod erase;
 mod ledger;
 mod lifecycle;
 mod logs;
 mod runs;
 mod schedules;
 mod sessions;
+mod tallies;
 mod task;
 mod trail;
 mod upkeep;
@@ -65,10 +68,16 @@ impl Writer {
             totals: Arc::clone(&totals),
             commits: Arc::clone(&commits),
             log,
+            log_says_too_much: false,
             fatal,
         };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let thread = thread.spawn(move || desk.serve(&queue)).map_err(OpenError::Thread)?;
+        let alarm = Alarm(Arc::clone(&desk.fatal));
+        let serve = move || {
+            let _alarm = alarm;
+            desk.serve(&queue);
+        };
+        let thread = thread.spawn(serve).map_err(OpenError::Thread)?;
         Ok(Self { tasks: Some(tasks), thread: Some(thread), totals, commits })
     }
 
@@ -107,6 +116,18 @@ impl Drop for Writer {
     }
 }
 
+/// Held by the writing thread: a process whose writer died would go on refusing for ever, so it is asked to end.
+struct Alarm(Arc<Fatal>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let died = StoreError::UnknownOutcome("the writing thread has died".to_owned());
+            self.0.send_if_modified(|slot| slot.is_none() && slot.replace(died).is_none());
+        }
+    }
+}
+
 /// What the writing thread works with.
 struct Desk {
     conn: Connection,
@@ -117,6 +138,8 @@ struct Desk {
     totals: Arc<Mutex<Totals>>,
     commits: Arc<AtomicU64>,
     log: LogKeeper,
+    /// Something was erased, and the log still has it.
+    log_says_too_much: bool,
     fatal: Arc<Fatal>,
 }
 
@@ -168,9 +191,11 @@ impl Desk {
             return Err(Failed::Known(StoreError::Unavailable(format!("writing has stopped: {error}"))));
         }
         match self.run_all(group) {
-            Ok(draft) => {
+            Ok(Written { draft, erased }) => {
                 *self.totals.lock() = draft.book.totals;
                 self.truth = draft;
+                self.log_says_too_much |= erased;
+                self.cut_log();
                 Ok(())
             }
             Err(failed) => {
@@ -183,20 +208,32 @@ impl Desk {
         }
     }
 
-    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Draft, Failed> {
+    /// What was erased is still in the log. Tried again after the next commit if somebody reads from it.
+    fn cut_log(&mut self) {
+        if self.log_says_too_much {
+            match self.log.make_room(&self.conn) {
+                Ok(cut) => self.log_says_too_much = !cut,
+                Err(fault) => self.stop_on_failed_sync(&fault),
+            }
+        }
+    }
+
+    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Written, Failed> {
         self.execute("BEGIN IMMEDIATE")?;
         let mut draft = self.truth.clone();
         let mut ledger = Ledger::open(&self.conn, &mut draft, &mut self.lanes, self.clock.now())?;
         for task in group {
             task.run(&mut ledger)?;
         }
+        let (tallies, erased) = (std::mem::take(&mut ledger.tallies), ledger.erased);
         drop(ledger);
+        tallies.write(&self.conn)?;
         if draft.book != self.truth.book {
             draft.book.write(&self.conn)?;
         }
         self.execute("COMMIT").map_err(|fault| self.commit_failed(fault))?;
         self.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(draft)
+        Ok(Written { draft, erased })
     }
 
     fn commit_failed(&self, fault: Fault) -> Failed {
@@ -246,6 +283,12 @@ fn answer(group: Vec<Box<dyn Task>>, outcome: &Result<(), StoreError>) {
     for task in group {
         task.answer(outcome.clone());
     }
+}
+
+/// What a transaction that was committed leaves.
+struct Written {
+    draft: Draft,
+    erased: bool,
 }
 
 /// Why a transaction did not happen.

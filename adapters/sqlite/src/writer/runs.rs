@@ -1,11 +1,13 @@
 //! DAGs, steps of runs, and what runs are told.
 
+use lockgate_core::dag::RunState;
 use lockgate_core::ids::{JobSeq, RunId};
 use lockgate_core::request::{RequestHash, RunRef};
 use lockgate_ports::store::{DagRow, KEY_LIFE, NewDag, RunRefusal};
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::Ledger;
+use super::tallies::Change;
 use crate::error::Fault;
 use crate::reads;
 use crate::row::{item_code, run_state_code};
@@ -44,8 +46,14 @@ impl Ledger<'_> {
     /// checked as a whole before anything of it is written, so that a refused step leaves no trace and its neighbours
     /// need no savepoint.
     fn step(&mut self, sheet: &RunSheet) -> Result<Stepped, Fault> {
-        if let Some(refusal) = self.refuses(sheet)? {
+        let before = self.version_and_state(sheet.head.id.as_str())?;
+        if let Some(refusal) = self.refuses(sheet, before.map(|(version, _)| version))? {
             return Ok(Err(refusal));
+        }
+        let was_live = before.is_some_and(|(_, state)| state < FIRST_OVER);
+        let runs = i64::from(!sheet.head.state.is_over()) - i64::from(was_live);
+        if runs != 0 || before.is_none() {
+            self.tallies.add(&sheet.head.tenant, Change { runs, ..Change::default() });
         }
         let run_no = self.write_head(sheet)?;
         self.write_nodes(run_no, sheet)?;
@@ -63,14 +71,18 @@ impl Ledger<'_> {
         Ok(Ok(seqs))
     }
 
-    fn refuses(&self, sheet: &RunSheet) -> Result<Option<RunRefusal>, Fault> {
+    fn version_and_state(&self, run: &str) -> Result<Option<(i64, i64)>, Fault> {
+        let mut query = self.conn.prepare_cached("SELECT version, state FROM runs WHERE run_id = ?1")?;
+        Ok(query.query_row([run], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    fn refuses(&self, sheet: &RunSheet, version: Option<i64>) -> Result<Option<RunRefusal>, Fault> {
         let head = &sheet.head;
         if let Some(key) = &sheet.key
             && let Some(taken) = self.run_of_key(head.tenant.as_str(), &key.key)?
         {
             return Ok(Some(taken));
         }
-        let version = self.number("SELECT version FROM runs WHERE run_id = ?1", [head.id.as_str()])?;
         let mut fits = version.unwrap_or(0) + 1 == head.version && !sheet.has_twins;
         for job in &sheet.jobs {
             fits = fits && self.seq_of(&job.change.transition.job.request.job_id)?.is_none();
@@ -153,6 +165,15 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// A run that is over with all that belongs to it. How many rows it and its nodes were.
+    pub(super) fn forget_run(&self, run_no: i64, run_id: &str) -> Result<usize, Fault> {
+        let nodes = self.conn.prepare_cached("DELETE FROM run_nodes WHERE run_no = ?1")?.execute([run_no])?;
+        for sql in RUN_BELONGINGS {
+            self.conn.prepare_cached(sql)?.execute([run_id])?;
+        }
+        Ok(1 + nodes)
+    }
+
     /// Whole runs, oldest end first, until they and their nodes are `limit` rows or more.
     pub(super) fn prune_runs(&self, before: i64, limit: usize) -> Result<u64, Fault> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/runs_to_prune.sql"))?;
@@ -164,10 +185,7 @@ impl Ledger<'_> {
             if rows >= limit {
                 break;
             }
-            rows += 1 + self.conn.prepare_cached("DELETE FROM run_nodes WHERE run_no = ?1")?.execute([run_no])?;
-            for sql in RUN_BELONGINGS {
-                self.conn.prepare_cached(sql)?.execute([&run_id])?;
-            }
+            rows += self.forget_run(run_no, &run_id)?;
             gone += 1;
         }
         self.conn.prepare_cached("DELETE FROM run_keys WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;
@@ -176,6 +194,9 @@ impl Ledger<'_> {
         Ok(gone)
     }
 }
+
+/// The first state of a run that is over, as a number.
+const FIRST_OVER: i64 = RunState::Succeeded as i64;
 
 /// A run and what belongs to it besides its nodes.
 const RUN_BELONGINGS: [&str; 3] = [

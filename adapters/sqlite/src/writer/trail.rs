@@ -47,7 +47,7 @@ impl Ledger<'_> {
             SnapshotKind::Pools => self.in_force.routing.pools = Arc::clone(&change.id),
             SnapshotKind::PoolStates => self.in_force.routing.states = Arc::clone(&change.id),
             // Nothing that is committed depends on them.
-            SnapshotKind::Timeouts => {}
+            SnapshotKind::Timeouts | SnapshotKind::Quotas => {}
         }
         self.keep_audit(std::slice::from_ref(&change.audit))?;
         Ok(Ok(version.unsigned_abs()))

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use lockgate_core::ids::TenantId;
 use lockgate_ports::store::CLOSED_LIFE;
 use rusqlite::params;
 
 use super::Ledger;
+use super::tallies::Change;
 use crate::error::Fault;
 
 /// An ended job and what belongs to it besides its duties and its letter.
@@ -21,12 +23,7 @@ impl Ledger<'_> {
     pub(crate) fn prune(&mut self, keep: Duration, limit: usize) -> Result<u64, Fault> {
         let old = self.ended_before((self.now - keep).as_millis(), limit)?;
         for seq in &old {
-            for sql in BELONGINGS {
-                self.conn.prepare_cached(sql)?.execute([seq])?;
-            }
-            self.forget_duties(*seq)?;
-            self.drop_letter(*seq)?;
-            self.book.job_pruned();
+            self.forget_job(*seq)?;
         }
         self.conn.prepare_cached("DELETE FROM idempotency WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;
         let closed_before = (self.now - CLOSED_LIFE).as_millis();
@@ -35,6 +32,26 @@ impl Ledger<'_> {
         self.forget_lanes()?;
         let before = (self.now - keep).as_millis();
         Ok(old.len() as u64 + self.prune_runs(before, limit)? + self.prune_slots(before, limit)?)
+    }
+
+    /// An ended job with all that belongs to it.
+    pub(super) fn forget_job(&mut self, seq: i64) -> Result<(), Fault> {
+        let (tenant, stored_bytes) = self.size_of(seq)?;
+        self.tallies.add(&tenant, Change { ended: -1, stored_bytes: -stored_bytes, ..Change::default() });
+        for sql in BELONGINGS {
+            self.conn.prepare_cached(sql)?.execute([seq])?;
+        }
+        self.forget_duties(seq)?;
+        self.drop_letter(seq)?;
+        self.book.job_pruned();
+        Ok(())
+    }
+
+    fn size_of(&self, seq: i64) -> Result<(TenantId, i64), Fault> {
+        let mut query = self.conn.prepare_cached(include_str!("../../queries/size_of_ended.sql"))?;
+        let mut rows = query.query([seq])?;
+        let row = rows.next()?.ok_or_else(|| Fault::Row(format!("job {seq} has ended and is not there")))?;
+        Ok((row.get_ref(0)?.as_str()?.into(), row.get(1)?))
     }
 
     fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, Fault> {

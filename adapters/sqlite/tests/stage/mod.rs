@@ -102,7 +102,7 @@ impl Stage {
         }
     }
 
-    fn env(&self) -> Env<'_> {
+    pub(crate) fn env(&self) -> Env<'_> {
         let verdict = Verdict::plain(Decision::Allow, "r", "because", BUILTIN_ALLOW.into());
         Env {
             now: self.clock.now(),

@@ -165,6 +165,17 @@ pub(crate) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: 
     }
 }
 
+/// A number of bytes, plain or with a unit: `4096`, `256KiB`, `10GiB`.
+pub(crate) fn bytes(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+    match plain(node).and_then(parse_bytes) {
+        Some(bytes) if range.contains(&bytes) => Some(bytes),
+        _ => {
+            let (low, high) = (range.start(), range.end());
+            refused(report, node.at, format!("{name} must be {low} to {high} bytes, such as 4096, 256KiB, 5MiB or 10GiB"))
+        }
+    }
+}
+
 /// One of a few words.
 pub(crate) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], report: &mut Report) -> Option<T> {
     let word = text(node, name, report)?;
@@ -190,6 +201,15 @@ fn refused<T>(report: &mut Report, at: Place, message: String) -> Option<T> {
 }
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+const SIZES: [(&str, u64); 5] = [("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (_, size) = SIZES.into_iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(size)
+}
 
 /// `None` when it is no span of time or longer than a year.
 fn parse_span(text: &str) -> Option<u64> {

@@ -38,7 +38,7 @@ pub use attempts::{AttemptSummary, attempts};
 pub use bypass::Bypass;
 pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
-pub use output::{OutputCheck, OutputStage, Scanned};
+pub use output::{LetOut, OutputCheck, OutputStage, Scanned};
 pub use report::{Outcome, Report};
 pub use state::{JobState, Phase};
 pub use submit::submit;
@@ -270,6 +270,8 @@ pub enum Input {
     Rejudged,
     /// The content of its result was scanned.
     Scanned(Scanned),
+    /// Nobody can scan the content of its held result, and the fail mode does not let it wait.
+    LetOut(LetOut),
     /// Somebody lets a quarantined result go.
     Release { actor: ActorId, note: Option<Arc<str>> },
     /// Somebody wants a dead job to live again.
@@ -381,6 +383,7 @@ impl Job {
             Input::Vote(ballot) => self.voted(ballot, env),
             Input::Rejudged => self.rejudged(env),
             Input::Scanned(scanned) => self.scanned(scanned, env),
+            Input::LetOut(let_out) => self.let_out(let_out, env),
             Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
             Input::Replay { actor } => self.replayed(actor, env),
         }

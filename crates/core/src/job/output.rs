@@ -43,6 +43,14 @@ pub struct Scanned {
     pub result: Json,
 }
 
+/// A held result that comes out unscanned.
+#[derive(Clone, Debug)]
+pub struct LetOut {
+    pub attempt: u32,
+    pub why: Arc<str>,
+    pub result: Json,
+}
+
 impl Job {
     fn output_stage(&self) -> Option<OutputStage> {
         self.life.output.as_ref().map(|check| check.stage)
@@ -71,6 +79,22 @@ impl Job {
         let released = check.stage != OutputStage::Held;
         let transition = Transition::from(self);
         Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now))
+    }
+
+    pub(super) fn let_out(&self, let_out: LetOut, env: &Env<'_>) -> Result<Transition, Illegal> {
+        let LetOut { attempt, why, result } = let_out;
+        if !self.in_output_check() || self.life.output.as_ref().is_none_or(|check| check.attempt != attempt) {
+            return Err(Illegal::State { input: "letting out", state: self.life.state });
+        }
+        let mut transition = Transition::from(self);
+        transition.event(EventKind::OutputUnchecked, env.now, |event| event.message = Some(why));
+        transition.event(EventKind::Succeeded, env.now, |_| {});
+        transition.result = Some(result);
+        let mut next = transition.end(JobState::Succeeded, None, env.now);
+        // Last: until here the stage says that no worker holds the attempt. The scan stays owed.
+        let stage = OutputStage::Unchecked;
+        next.job.life.output = Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
+        Ok(next)
     }
 
     pub(super) fn released(&self, actor: ActorId, note: Option<&str>, env: &Env<'_>) -> Result<Transition, Illegal> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
-use super::{Answer, Ballot, Duty, JobEvent, Scanned};
+use super::{Answer, Ballot, Duty, JobEvent, LetOut, Scanned};
 use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
 use crate::ids::AttemptToken;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
@@ -34,6 +34,7 @@ enum Step {
     Cancel,
     Vote(&'static str, Answer),
     Scanned(OutputDecision),
+    LetOut,
     Release,
     Rejudged,
     Replay,
@@ -102,6 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (prop_oneof![Just("ann"), Just("bob")], prop_oneof![4 => Just(Answer::Approve), 1 => Just(Answer::Reject)])
             .prop_map(|(actor, answer)| Step::Vote(actor, answer)),
         2 => proptest::sample::select(OutputDecision::ALL.to_vec()).prop_map(Step::Scanned),
+        1 => Just(Step::LetOut),
         1 => Just(Step::Release),
         1 => Just(Step::Rejudged),
         2 => Just(Step::Replay),
@@ -152,6 +154,10 @@ fn input(step: Step, story: &Story) -> Input {
         Step::Scanned(decision) => {
             let attempt = story.job.life.output.as_ref().map_or(1, |check| check.attempt);
             Input::Scanned(Scanned { attempt, verdict: output_verdict(decision), result: Json::null() })
+        }
+        Step::LetOut => {
+            let attempt = story.job.life.output.as_ref().map_or(1, |check| check.attempt);
+            Input::LetOut(LetOut { attempt, why: "nobody answered".into(), result: Json::null() })
         }
         Step::Rejudged => Input::Rejudged,
         Step::Release => Input::Release { actor: "bob".into(), note: None },

@@ -37,7 +37,7 @@ pub use cases::{Case, CaseOutcome, Expected, load_cases, run_cases};
 pub use diff::{Change, diff};
 pub use explain::{Explanation, Look, LookOutcome, Scope};
 pub use input::{FailMode, InputPolicy};
-pub use output::{OutputLook, OutputPolicy, OutputSubject};
+pub use output::{OutputGate, OutputLook, OutputPolicy, OutputRules, OutputSubject};
 pub use rule::DEFAULT_RULE;
 pub use subject::{Subject, WORKFLOW_LABEL};
 pub use velocity::{Velocity, VelocityWindow};

@@ -3,6 +3,7 @@
 //! It is asked in two steps. The first looks at what is known without reading the result; only rules that look for
 //! content make the second one necessary. In both, the first rule in order that matches decides.
 
+mod gate;
 mod read;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use crate::glob::Glob;
 use crate::output::{OutputDecision, OutputVerdict};
 use crate::request::Json;
 use crate::scan::{FindingKey, Scanners};
+
+pub use gate::{OutputGate, OutputRules};
 
 /// What is known about a result before it is read.
 #[derive(Clone, Copy, Debug)]

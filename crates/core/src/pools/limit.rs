@@ -1,11 +1,11 @@
 //! How much may run at once, and how fast it may start.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Pools;
 use crate::glob::Glob;
 use crate::lane::LaneKey;
+use crate::rate::Rate;
 
 /// A limit as configured: for the topics it names, one count for each combination of what it is kept per.
 #[derive(Clone, Debug)]
@@ -36,13 +36,6 @@ impl Per {
             Self::Key => "key",
         }
     }
-}
-
-/// At most `max` starts in any `window` on average, and at most `max` at once after a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    pub max: u32,
-    pub window: Duration,
 }
 
 /// A limit as it applies to one lane. Lanes with the same key share the count.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use builtin::BUILTIN_DEFAULT;
-pub use limit::{Limit, LimitRule, Per, Rate};
+pub use limit::{Limit, LimitRule, Per};
 pub use route::{Route, Unrouted};
 pub use states::{ALL_OPEN, Closed, PoolStates, Routing, RoutingId};
 

@@ -220,7 +220,7 @@ impl Inner {
         for (ticket, job) in tickets.into_iter().zip(jobs) {
             let token = &ticket.job.life.attempt.token;
             let job = job.map(Arc::new);
-            if let Some(job) = job.as_ref().filter(|job| doubt == Doubt::Unknown && is_ours(job, &ticket)) {
+            if let Some(job) = job.as_ref().filter(|job| is_ours(job, &ticket)) {
                 let (lane, key) = (ticket.claim.lane.clone(), ticket.claim.key);
                 gone.push(Settlement::Sent { lane, key, token: token.clone() });
                 ours.push(job.clone());
@@ -279,10 +279,11 @@ impl Inner {
     }
 }
 
-/// Dispatched by the commit whose outcome was unknown: the same attempt, on the same session.
+/// Held by the very session of the ticket: its commit happened after all. The session may even have attached anew and begun
+/// it before anybody here was told, so that it looks like a conflict.
 fn is_ours(job: &Job, ticket: &Ticket) -> bool {
-    let bound = job.life.attempt.binding.as_ref().is_some_and(|binding| binding.session == ticket.session);
-    job.state() == JobState::Dispatched && bound && job.life.attempt.token == ticket.job.life.attempt.token
+    let bound = job.holder().is_some_and(|binding| binding.session == ticket.session);
+    bound && job.life.attempt.token == ticket.job.life.attempt.token
 }
 
 fn gone_from(claim: &Claim) -> Settlement {

@@ -17,4 +17,5 @@ pub use attach::Attachment;
 pub use protocol::{
     Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
 };
+pub(crate) use report::NOBODY_SCANNED;
 pub(crate) use sessions::{Edge, SessionView};

@@ -7,6 +7,7 @@ use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
 use lockgate_core::output::OutputStep;
 use lockgate_core::policy::FailMode;
+use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
@@ -15,6 +16,10 @@ use super::sessions::Session;
 use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
+use crate::metrics::Phase;
+
+/// Why a result came out unscanned.
+pub(crate) const NOBODY_SCANNED: &str = "output policy fail-open: nobody could scan the result";
 
 /// The job of a result, and when its attempt began if that is not stored yet.
 type Known = Option<(Arc<Job>, Option<Timestamp>)>;
@@ -141,14 +146,40 @@ impl Inner {
         if metas.is_empty() {
             return Vec::new();
         }
+        let began = Instant::now();
         let steps = self.ports.kernel.check_outputs(&metas).await;
-        if self.ports.kernel.ready() || self.fail_mode() == FailMode::Closed {
+        let steps = self.or_unscanned(steps, &metas);
+        let took = began.elapsed();
+        for (meta, step) in metas.iter().zip(&steps) {
+            match step {
+                OutputStep::Pass => {}
+                OutputStep::Scan { .. } | OutputStep::Decided(_) => {
+                    self.metrics.topics.checked(&meta.request.topic, Phase::Metadata, took);
+                }
+                OutputStep::Unchecked { .. } => self.metrics.topics.skipped(&meta.request.topic),
+            }
+        }
+        steps
+    }
+
+    /// What becomes of results that nobody can look into now.
+    fn or_unscanned(&self, steps: Vec<OutputStep>, metas: &[OutputMeta]) -> Vec<OutputStep> {
+        if self.ports.kernel.scans() {
             return steps;
         }
-        // Fail open: nobody could look into it now, so it comes out, marked, and is scanned later.
-        let unchecked = || OutputStep::Unchecked { why: "the safety kernel did not answer".into() };
-        let step = |step| if matches!(step, OutputStep::Scan { .. }) { unchecked() } else { step };
-        steps.into_iter().map(step).collect()
+        let step = |(step, meta): (_, &OutputMeta)| match step {
+            OutputStep::Scan { .. } => self.unscanned(&meta.request),
+            step => step,
+        };
+        steps.into_iter().zip(metas).map(step).collect()
+    }
+
+    /// Nobody can look into a result now: it waits for that, or it comes out, marked, and is scanned later.
+    fn unscanned(&self, request: &JobRequest) -> OutputStep {
+        match self.ports.kernel.output_fail_mode(request) {
+            FailMode::Closed => OutputStep::Scan { hold: true },
+            FailMode::Open => OutputStep::Unchecked { why: NOBODY_SCANNED.into() },
+        }
     }
 
     /// Error texts pass policy like results do: what must not come out is taken out.

@@ -62,6 +62,8 @@ pub(super) struct Held {
     stored: bool,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
+    /// When this edge came to know of it: it was sent, or its worker came with it.
+    known_since: Instant,
     /// When its place was taken, if that was on this stream.
     pub(super) sent: Option<Instant>,
     /// When the start report came.
@@ -73,7 +75,16 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(job: Arc<Job>) -> Self {
-        Self { job, stored: true, started: None, sent: None, begun: None, progress: None, asked_back: false }
+        Self {
+            job,
+            stored: true,
+            started: None,
+            known_since: Instant::now(),
+            sent: None,
+            begun: None,
+            progress: None,
+            asked_back: false,
+        }
     }
 }
 
@@ -326,10 +337,12 @@ impl Edge {
         state.sessions.iter().filter(|(_, s)| s.heard_at < before).map(|(id, s)| (id.clone(), s.epoch)).collect()
     }
 
-    /// Held attempts whose time to start or to end was over at `now`.
-    pub(crate) fn overdue(&self, now: Timestamp) -> Vec<Arc<Job>> {
+    /// Held attempts whose time to start or to end was over at `now`, as far as their workers could tell us otherwise. One that
+    /// came with its worker after `heard_since` may have ended long ago, in time, while nobody was there to hear of it; and a
+    /// worker without a stream cannot say anything.
+    pub(crate) fn overdue(&self, now: Timestamp, heard_since: Instant) -> Vec<Arc<Job>> {
         let overdue = |held: &&Held| {
-            if !held.stored {
+            if !held.stored || (held.sent.is_none() && held.known_since > heard_since) {
                 return false;
             }
             // A start that is not durable yet is about to be: nothing is due before it is.
@@ -338,7 +351,8 @@ impl Edge {
             held.job.life.attempt.binding.as_ref().is_some_and(|b| due(b) <= now && (begun || held.started.is_none()))
         };
         let state = self.state.lock();
-        state.sessions.values().flat_map(|s| s.held.values()).filter(overdue).map(|held| held.job.clone()).collect()
+        let attached = state.sessions.values().filter(|session| session.outbound.is_some());
+        attached.flat_map(|session| session.held.values()).filter(overdue).map(|held| held.job.clone()).collect()
     }
 
     /// Held attempts whose start was not reported.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputLook, OutputSubject, Policy, Subject, Velocity};
+use lockgate_core::output::{OutputStep, OutputVerdict};
+use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputGate, OutputRules, Policy, Subject, Velocity};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
@@ -12,6 +12,7 @@ use lockgate_ports::memory::{OnlyLooking, Windows};
 use lockgate_ports::{Clock, Counters, Kernel, OutputContent, OutputMeta, Visit};
 use parking_lot::RwLock;
 
+use super::scanner::Scanner;
 use super::shared::SharedWindows;
 
 pub struct LocalKernel {
@@ -20,9 +21,8 @@ pub struct LocalKernel {
     /// Windows over all replicas, if there are others.
     counters: Option<Arc<dyn Counters>>,
     clock: Arc<dyn Clock>,
-    key: FindingKey,
-    /// Overrules the policy's own `enabled`.
-    outputs: Option<bool>,
+    gate: OutputGate,
+    scanner: Scanner,
 }
 
 #[derive(Clone)]
@@ -39,7 +39,8 @@ impl LocalKernel {
     pub fn new(clock: Arc<dyn Clock>, key: FindingKey, outputs: Option<bool>) -> Self {
         let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
         let in_force = RwLock::new(InForce::Builtin(Arc::new(allow)));
-        Self { in_force, windows: Windows::default(), counters: None, clock, key, outputs }
+        let (windows, gate) = (Windows::default(), OutputGate::new(key, outputs));
+        Self { in_force, windows, counters: None, clock, gate, scanner: Scanner::default() }
     }
 
     /// Counts velocity together with the other replicas, as long as the counters answer.
@@ -56,20 +57,12 @@ impl LocalKernel {
         self.in_force.read().clone()
     }
 
-    /// What the output rules say about a text. One that cannot be checked is held back, unless the fail mode lets it out.
-    fn content(&self, policy: &Policy, subject: &OutputSubject<'_>, text: &str) -> OutputVerdict {
-        let checked = unless_panic(|| policy.output().content(subject, text, &self.key));
-        checked.unwrap_or_else(|| match policy.output().fail_mode(subject) {
-            FailMode::Open => no_rules(policy.snapshot()),
-            FailMode::Closed => policy.output().unreadable(subject, "the scanners failed"),
-        })
-    }
-
-    /// The policy, if it wants to see results.
-    fn watching_outputs(&self) -> Option<Arc<Policy>> {
-        let InForce::Policy(policy) = self.in_force() else { return None };
-        let enabled = self.outputs.unwrap_or_else(|| policy.output().enabled());
-        enabled.then_some(policy)
+    fn output_rules(&self) -> OutputRules {
+        match &*self.in_force.read() {
+            InForce::Builtin(_) => OutputRules::None,
+            InForce::Policy(policy) => OutputRules::Of(policy.clone()),
+            InForce::Unreadable(_) => OutputRules::Unknown,
+        }
     }
 }
 
@@ -146,37 +139,20 @@ impl Kernel for LocalKernel {
     }
 
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
-        let Some(policy) = self.watching_outputs() else { return vec![OutputStep::Pass; outputs.len()] };
-        let check = |output: &OutputMeta| {
-            let subject = subject(&output.request, output.bytes, None);
-            match policy.output().metadata(&subject) {
-                OutputLook::Decided(verdict) if verdict.decision == OutputDecision::Allow => OutputStep::Pass,
-                OutputLook::Decided(verdict) => OutputStep::Decided(Arc::new(verdict)),
-                OutputLook::NeedsContent => OutputStep::Scan { hold: policy.output().holds(&subject) },
-            }
-        };
-        outputs.iter().map(check).collect()
+        let rules = self.output_rules();
+        outputs.iter().map(|output| self.gate.step(&rules, &output.request, output.bytes)).collect()
+    }
+
+    fn output_fail_mode(&self, request: &JobRequest) -> FailMode {
+        self.gate.fail_mode(&self.output_rules(), request)
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
-        let text = output.result.as_str();
-        let subject = subject(&output.request, text.len(), None);
-        match self.in_force() {
-            InForce::Policy(policy) => Some(self.content(&policy, &subject, text)),
-            InForce::Builtin(verdict) => Some(no_rules(&verdict.snapshot)),
-            InForce::Unreadable(_) => None,
-        }
+        self.scanner.scan(&self.gate, self.output_rules(), output).await
     }
 
     fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
-        let Some(policy) = self.watching_outputs() else { return text };
-        let subject = subject(request, 0, Some(&text));
-        let verdict = self.content(&policy, &subject, &text);
-        match (verdict.decision, verdict.redacted) {
-            (OutputDecision::Allow, _) => text,
-            (OutputDecision::Redact, Some(clean)) => clean.as_str().into(),
-            _ => format!("[withheld by policy rule {}]", verdict.rule).into(),
-        }
+        self.gate.clean(&self.output_rules(), request, text)
     }
 }
 
@@ -187,25 +163,4 @@ fn unless_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 fn failed(snapshot: &Arc<str>) -> Verdict {
     Verdict::plain(Decision::Deny, "evaluation-failed", "the policy could not be evaluated", snapshot.clone())
-}
-
-fn no_rules(snapshot: &Arc<str>) -> OutputVerdict {
-    OutputVerdict {
-        decision: OutputDecision::Allow,
-        rule: "default".into(),
-        reason: "no output rule".into(),
-        snapshot: snapshot.clone(),
-        findings: Vec::new(),
-        redacted: None,
-    }
-}
-
-fn subject<'a>(request: &'a JobRequest, bytes: usize, error: Option<&'a str>) -> OutputSubject<'a> {
-    OutputSubject {
-        tenant: request.tenant.as_str(),
-        topic: request.topic.as_str(),
-        labels: &request.labels,
-        output_bytes: bytes as u64,
-        error,
-    }
 }

@@ -1,6 +1,7 @@
 //! The safety kernel in this process: the policy in force, asked without a round trip.
 
 mod local;
+mod scanner;
 mod shared;
 
 pub use local::LocalKernel;

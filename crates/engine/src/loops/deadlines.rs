@@ -13,6 +13,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.deadlines_once().await {
             inner.health.store_answered(false);
+            inner.metrics.loops.failed("deadlines");
             tracing::warn!(%error, "deadlines could not be enforced; trying again with the next tick");
         }
     }
@@ -21,10 +22,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn deadlines_once(&self) -> Result<(), StoreError> {
         if !self.leads(Lead::Deadlines, self.settings.expire_every).await? {
+            self.metrics.loops.found_stale(&[]);
             return Ok(());
         }
         loop {
             let jobs = self.ports.store.expired(self.settings.batch_max).await?;
+            self.metrics.loops.found_stale(&jobs);
             let full = jobs.len() == self.settings.batch_max;
             let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Woken)).collect()).await?;
             // A page nobody could end would come again at once: leave it to the next tick.

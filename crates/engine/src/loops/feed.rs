@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::wait;
 use crate::Inner;
+use crate::health::moved;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     loop {
@@ -14,6 +15,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             Ok(0) => {}
             Ok(_) => {
                 inner.wake.dispatch.notify_one();
+                moved();
                 continue;
             }
             Err(error) => {

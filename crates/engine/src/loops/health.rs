@@ -26,6 +26,11 @@ impl Health {
 
     /// Whether this process has been here since `since` and no Store call failed.
     pub(crate) fn store_fine_since(&self, since: Instant) -> bool {
-        self.began <= since && self.last_failure.lock().is_none_or(|failed| failed < since)
+        self.began <= since && self.no_failure_since(since)
+    }
+
+    /// Whether no Store call of this process failed since.
+    pub(crate) fn no_failure_since(&self, since: Instant) -> bool {
+        self.last_failure.lock().is_none_or(|failed| failed < since)
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lockgate_ports::StoreError;
 
-use crate::Inner;
+use crate::health::leading;
+use crate::{Inner, Settings};
 
 /// A loop with a leader. The names are rows in the Store's leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(crate) enum Lead {
 }
 
 impl Lead {
-    pub(super) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,
@@ -45,7 +46,7 @@ impl Lead {
         Self::Seals,
     ];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Closer => "lockgate:edge:closer",
             Self::Deadlines => "lockgate:reconciler:default",
@@ -63,6 +64,23 @@ impl Lead {
             Self::Seals => "lockgate:audit:sealer",
         }
     }
+
+    /// The role that leads it, and how often a leader comes round. None for what is led only while there is something to
+    /// do, and for what every process looks after: a vacant lease means nothing there.
+    pub(crate) const fn cadence(self, settings: &Settings) -> Option<(&'static str, Duration)> {
+        match self {
+            Self::Closer => Some(("scheduler", settings.edge_renew)),
+            Self::Deadlines | Self::Ledger | Self::Pending => Some(("scheduler", settings.expire_every)),
+            Self::Due => Some(("scheduler", settings.due_every)),
+            Self::Limits => Some(("scheduler", settings.limits_every)),
+            Self::Reoffer => Some(("scheduler", settings.reoffer_every)),
+            Self::Retention => Some(("scheduler", settings.prune_every)),
+            Self::Seals => Some(("scheduler", settings.seal_every)),
+            Self::Runs => Some(("orchestrator", settings.runs_every)),
+            Self::Schedules => Some(("orchestrator", settings.schedules_every)),
+            Self::Placing | Self::Rebuild | Self::Scans => None,
+        }
+    }
 }
 
 impl Inner {
@@ -74,10 +92,14 @@ impl Inner {
 
     /// The epoch of this process's leadership, if it leads. A new one means that somebody else may have led in between.
     pub(crate) async fn leads_since(&self, lead: Lead, every: Duration) -> Result<Option<u64>, StoreError> {
-        if self.settings.exclusive_store {
-            return Ok(Some(0));
-        }
-        self.ports.store.acquire(lead.name(), self.edge.id().as_str(), every * 2).await
+        let epoch = if self.settings.exclusive_store {
+            Some(0)
+        } else {
+            self.ports.store.acquire(lead.name(), self.edge.id().as_str(), every * 2).await?
+        };
+        leading(epoch);
+        self.metrics.loops.came_round(lead.name(), epoch.is_some(), self.ports.clock.now());
+        Ok(epoch)
     }
 
     /// A graceful stop gives leadership away at once.

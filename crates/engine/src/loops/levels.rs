@@ -1,28 +1,39 @@
-//! Sets the gauges.
+//! Sets the gauges. A round costs what there are of lanes, pools, tenants and workers, however many jobs wait: the Store and
+//! the lanes keep their counts, and of what is owed only the first page is read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::JobSeq;
+use lockgate_core::ids::{JobSeq, PoolName};
 use lockgate_core::job::Duty;
-use lockgate_ports::StoreError;
+use lockgate_core::lane::ReadyKey;
+use lockgate_ports::{LaneDepth, StoreError};
 use tokio::sync::watch;
 
 use super::tick;
 use crate::Inner;
-use crate::metrics::Levels;
+use crate::metrics::{Levels, PoolLevel};
 
 const EVERY: Duration = Duration::from_secs(2);
-/// More than this many questions are as bad as this many.
-const APPROVALS_COUNTED: usize = 1_000;
+/// Whole rows are read to tell what is owed and since when, so this comes round more rarely.
+const OWED_EVERY: u32 = 5;
+/// More than this many are as bad as this many.
+const OWED_COUNTED: usize = 100;
 
 /// Tenants with gauges of their own: those with the most claims.
 const TENANTS_SHOWN: usize = 100;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut rounds = 0_u32;
     while tick(&mut stop, EVERY).await {
         if let Err(error) = inner.levels_once().await {
             tracing::warn!(%error, "gauges could not be read; they keep their last value");
+        }
+        let due = inner.settings.roles.scheduler && rounds.is_multiple_of(OWED_EVERY);
+        rounds = rounds.wrapping_add(1);
+        if due && let Err(error) = inner.owed_once().await {
+            tracing::warn!(%error, "what is owed could not be read; its gauges keep their last value");
         }
     }
 }
@@ -31,18 +42,55 @@ impl Inner {
     async fn levels_once(&self) -> Result<(), StoreError> {
         let totals = self.ports.store.totals().await?;
         let held = self.edge.held();
-        let mut levels = Levels { dead: totals.dead_letters, held: held.iter().sum(), ..Levels::default() };
-        for depth in self.ports.lanes.depths(usize::MAX).await {
+        let mut levels = Levels { live: totals.live, dead: totals.dead_letters, held, ..Levels::default() };
+        let depths = self.ports.lanes.depths(usize::MAX).await;
+        for depth in &depths {
             levels.queued[depth.lane.priority as usize] += depth.waiting;
         }
         for (p, live) in totals.live.into_iter().enumerate() {
             levels.later[p] = live.saturating_sub(held[p] + levels.queued[p]);
         }
         self.metrics.set_levels(&levels);
-        let waiting = self.ports.store.owing(Duty::Approve, JobSeq::default(), APPROVALS_COUNTED).await?;
-        self.metrics.governance.approvals_waiting(waiting.len());
+        self.metrics.pools.set(&self.pool_levels(&depths));
         self.metrics.sharing.set(&self.ports.lanes.shares(TENANTS_SHOWN).await, self.ports.clock.now());
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
+        self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
+        Ok(())
+    }
+
+    /// Every pool of the configuration.
+    fn pool_levels(&self, depths: &[LaneDepth]) -> BTreeMap<PoolName, PoolLevel> {
+        let routing = self.routing();
+        let names = routing.pools.pools().map(|pool| (pool.name.clone(), PoolLevel::default()));
+        let mut pools: BTreeMap<PoolName, PoolLevel> = names.collect();
+        for depth in depths {
+            if let Some(level) = depth.pool.as_ref().and_then(|pool| pools.get_mut(pool)) {
+                level.waiting += depth.waiting;
+            }
+        }
+        for view in self.edge.views() {
+            if let Some(level) = pools.get_mut(&view.profile.pool) {
+                level.workers += 1;
+                level.slots += u64::from(view.profile.slots);
+                level.busy += view.busy as u64;
+            }
+        }
+        pools
+    }
+
+    /// What somebody else than a worker has to do, and since when.
+    async fn owed_once(&self) -> Result<(), StoreError> {
+        for duty in Duty::ALL {
+            let jobs = self.ports.store.owing(duty, JobSeq::default(), OWED_COUNTED).await?;
+            self.metrics.owed.owing(duty, &jobs, self.ports.clock.now());
+        }
+        let pending = self.ports.store.pending(ReadyKey::default(), 1).await?;
+        let head = self.ports.store.head().await?;
+        let unsealed = self.ports.store.audit(head.map_or(0, |head| head.last), 1).await?;
+        let now = self.ports.clock.now();
+        let age = |since: Option<_>| since.map_or(Duration::ZERO, |since| now.since(since));
+        self.metrics.owed.oldest_pending(age(pending.first().map(|job| job.life.due_at)));
+        self.metrics.owed.oldest_unsealed(age(unsealed.first().map(|row| row.entry.at)));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! What happens by itself. One file a loop; each has a `*_once` that does one bounded round.
 
+mod breakers;
 mod bypassed;
 mod deadlines;
 mod dispatch;
@@ -12,6 +13,7 @@ mod leads;
 mod ledger;
 mod levels;
 mod limits;
+mod meters;
 mod neighbours;
 mod pending;
 mod placing;
@@ -39,53 +41,78 @@ pub(crate) use leads::Lead;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
 
+use crate::health::{beating, moved, resting};
 use crate::{Inner, Settings};
 
 /// Starts the loops of this process's roles. All end soon after `stop` turns true.
 pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Timestamp, stop: &watch::Receiver<bool>) {
     let Settings { roles, exclusive_store, .. } = inner.settings;
-    running.spawn(policies::run(inner.clone(), stop.clone()));
-    running.spawn(feed::run(inner.clone(), stop.clone()));
-    running.spawn(scans::run(inner.clone(), stop.clone()));
-    running.spawn(edges::run(inner.clone(), stop.clone()));
-    running.spawn(levels::run(inner.clone(), stop.clone()));
+    let mut starting = Starting { inner, running, stop };
+    starting.start("policies", policies::run);
+    starting.start("feed", feed::run);
+    starting.start("scans", scans::run);
+    starting.start("edges", edges::run);
+    starting.start("levels", levels::run);
+    starting.start("breakers", breakers::run);
     if !exclusive_store {
-        running.spawn(lanes::run(inner.clone(), stop.clone()));
-        running.spawn(neighbours::run(inner.clone(), stop.clone()));
+        starting.start("lanes", lanes::run);
+        starting.start("neighbours", neighbours::run);
     }
     if let Some(counters) = inner.ports.counters.clone() {
-        running.spawn(bypassed::run(inner.clone(), counters, stop.clone()));
+        starting.start("bypassed", |inner, stop| bypassed::run(inner, counters, stop));
     }
     if roles.gateway {
-        running.spawn(dispatch::run(inner.clone(), stop.clone()));
-        running.spawn(starts::run(inner.clone(), stop.clone()));
-        running.spawn(reap::run(inner.clone(), stop.clone()));
+        starting.start("meters", meters::run);
+        starting.start("dispatch", dispatch::run);
+        starting.start("starts", starts::run);
+        starting.start("reap", reap::run);
     }
     if roles.orchestrator {
-        running.spawn(runs::run(inner.clone(), stop.clone()));
-        running.spawn(schedules::run(inner.clone(), stop.clone()));
+        starting.start("runs", runs::run);
+        starting.start("schedules", schedules::run);
     }
     if roles.scheduler {
-        running.spawn(due::run(inner.clone(), recovered, stop.clone()));
-        running.spawn(pending::run(inner.clone(), stop.clone()));
-        running.spawn(deadlines::run(inner.clone(), stop.clone()));
-        running.spawn(reoffer::run(inner.clone(), stop.clone()));
-        running.spawn(retention::run(inner.clone(), stop.clone()));
-        running.spawn(ledger::run(inner.clone(), stop.clone()));
-        running.spawn(seals::run(inner.clone(), stop.clone()));
-        running.spawn(limits::run(inner.clone(), stop.clone()));
-        running.spawn(placing::run(inner.clone(), stop.clone()));
+        starting.start("due", |inner, stop| due::run(inner, recovered, stop));
+        starting.start("pending", pending::run);
+        starting.start("deadlines", deadlines::run);
+        starting.start("reoffer", reoffer::run);
+        starting.start("retention", retention::run);
+        starting.start("ledger", ledger::run);
+        starting.start("seals", seals::run);
+        starting.start("limits", limits::run);
+        starting.start("placing", placing::run);
+    }
+}
+
+/// What every loop is started with.
+struct Starting<'a> {
+    inner: &'a Arc<Inner>,
+    running: &'a mut JoinSet<()>,
+    stop: &'a watch::Receiver<bool>,
+}
+
+impl Starting<'_> {
+    /// Under the name by which `/monitor/health` speaks of it.
+    fn start<F>(&mut self, name: &'static str, run: impl FnOnce(Arc<Inner>, watch::Receiver<bool>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let pulse = self.inner.watch.pulse(name);
+        self.running.spawn(beating(pulse, run(self.inner.clone(), self.stop.clone())));
     }
 }
 
 /// Waits for a reason to run, the next tick, or the end. False means: end.
 async fn wait(stop: &mut watch::Receiver<bool>, tick: Duration, reason: impl Future<Output = ()>) -> bool {
-    tokio::select! {
+    resting(tick);
+    let goes_on = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => false,
         () = reason => true,
         () = tokio::time::sleep(tick) => true,
-    }
+    };
+    moved();
+    goes_on
 }
 
 /// Waits for the next tick. False means: end.

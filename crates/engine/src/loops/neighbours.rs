@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::Inner;
+use crate::health;
 
 /// Rings are gathered this long, so that a busy neighbour does not make every one of them cost a look.
 const GATHER: Duration = Duration::from_millis(20);
@@ -22,12 +23,14 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut look_at = Instant::now();
     loop {
         let mut moved = BTreeSet::new();
+        health::resting(inner.settings.edge_renew);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
             jobs = rings.next() => moved.extend(jobs.iter().cloned()),
             () = tokio::time::sleep_until(look_at) => {}
         }
+        health::moved();
         // Rings never stop under load, and the look is for what they did not tell.
         let looked = if moved.is_empty() || Instant::now() >= look_at {
             look_at = Instant::now() + inner.settings.edge_renew;

@@ -1,4 +1,5 @@
-//! PENDING jobs are the wait-list of the kernel: judged when due, page by page, until it fails to answer.
+//! PENDING jobs are the wait-list of the kernel: judged when due, page by page, until it fails to answer. A kernel that comes
+//! back to a long list is not to go down again under it: so many are judged each second and no more.
 
 use std::sync::Arc;
 
@@ -24,18 +25,28 @@ impl Inner {
         if !self.leads(Lead::Pending, self.settings.expire_every).await? {
             return Ok(());
         }
-        let mut after = ReadyKey::default();
+        let (mut after, mut left) = (ReadyKey::default(), self.released_at_once());
         // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
-        while self.ports.kernel.ready() {
-            let jobs = self.ports.store.pending(after, self.settings.batch_max).await?;
+        while left > 0 && self.ports.kernel.ready() {
+            let jobs = self.ports.store.pending(after, self.settings.batch_max.min(left)).await?;
             let Some(last) = jobs.last() else { return Ok(()) };
             after = last.ready_key();
+            left -= jobs.len().min(left);
             let inputs = jobs.into_iter().map(|job| (Arc::new(job), Input::Judged)).collect();
             let driven = self.drive(inputs).await?;
+            for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
+                self.metrics.topics.replayed(&job.request.topic);
+            }
             if driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Jobs of one round.
+    fn released_at_once(&self) -> usize {
+        let jobs = u128::from(self.settings.release_rate) * self.settings.expire_every.as_millis() / 1_000;
+        usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
     }
 }

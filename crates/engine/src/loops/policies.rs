@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::ActorId;
 use lockgate_core::request::Json;
-use lockgate_ports::{Activation, Active, SnapshotKind, StoreError};
+use lockgate_ports::{Activation, Active, Elsewhere, SnapshotKind, StoreError};
 use tokio::sync::watch;
 
 use super::tick;
@@ -31,7 +31,10 @@ impl Inner {
         if self.ports.kernel.is_elsewhere() {
             return match self.ports.kernel.decided_elsewhere().await {
                 Some(elsewhere) => self.follow(active, elsewhere).await,
-                None => self.compare(active).await,
+                None => {
+                    self.recollect(active.as_ref());
+                    self.compare(active).await
+                }
             };
         }
         if let Some(active) = active.as_ref().filter(|active| active.id != self.ports.kernel.snapshot()) {
@@ -48,9 +51,16 @@ impl Inner {
         Ok(())
     }
 
+    /// The kernel elsewhere is silent: what it, or a neighbour who heard it, last said is in the Store.
+    fn recollect(&self, active: Option<&Active>) {
+        if let Some(active) = active.filter(|active| active.id != self.ports.kernel.snapshot()) {
+            self.adopt(&active.id, &active.text);
+        }
+    }
+
     /// Notes the policy of a kernel elsewhere as the one in force, so that every dispatch is held to it.
-    async fn follow(&self, active: Option<Active>, elsewhere: Arc<str>) -> Result<(), StoreError> {
-        if active.as_ref().is_some_and(|active| active.id == elsewhere) {
+    async fn follow(&self, active: Option<Active>, elsewhere: Elsewhere) -> Result<(), StoreError> {
+        if active.as_ref().is_some_and(|active| active.id == elsewhere.id) {
             return self.compare(active).await;
         }
         let actor = ActorId::from("safety-kernel");
@@ -59,11 +69,12 @@ impl Inner {
             tenant: "default".into(),
             actor: actor.clone(),
             action: Action::PolicyActivated,
-            subject: elsewhere.clone(),
+            subject: elsewhere.id.clone(),
             detail: Json::null(),
         };
         let expected = active.map_or(0, |active| active.version);
-        let activation = Activation { kind: SnapshotKind::Policy, id: elsewhere, text: "".into(), actor, expected, audit };
+        let Elsewhere { id, text } = elsewhere;
+        let activation = Activation { kind: SnapshotKind::Policy, id, text, actor, expected, audit };
         // Somebody else followed first: the next tick sees whether that was the same.
         let _ = self.ports.store.activate(activation).await?;
         let active = self.ports.store.active(SnapshotKind::Policy).await?;

@@ -22,6 +22,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         looked = Instant::now();
         if let Err(error) = inner.reap_once().await {
             inner.health.store_answered(false);
+            inner.metrics.loops.failed("reap");
             tracing::warn!(%error, "sessions could not be looked over; trying again with the next tick");
         }
     }
@@ -29,8 +30,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn reap_once(&self) -> Result<(), StoreError> {
-        self.reap_overdue().await?;
         let Some(before) = Instant::now().checked_sub(self.settings.lost_after) else { return Ok(()) };
+        // What ended in time while the Store was away waits to be stored: it must not be called late.
+        if self.health.no_failure_since(before) {
+            self.reap_overdue(before).await?;
+        }
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
         if !self.health.store_fine_since(before) {
             return Ok(());
@@ -43,9 +47,9 @@ impl Inner {
     }
 
     /// The worker enforces timeouts first; this catches workers that do not.
-    async fn reap_overdue(&self) -> Result<(), StoreError> {
+    async fn reap_overdue(&self, heard_since: Instant) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
-        let overdue = self.edge.overdue(now - self.settings.timeout_grace);
+        let overdue = self.edge.overdue(now - self.settings.timeout_grace, heard_since);
         let driven = self.drive(overdue.iter().map(|job| (job.clone(), Input::Woken)).collect()).await?;
         for (held, outcome) in overdue.iter().zip(driven) {
             match outcome {

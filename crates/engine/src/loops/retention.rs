@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
+use crate::health::moved;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.prune_every).await {
@@ -23,6 +24,7 @@ impl Inner {
             return Ok(());
         }
         while self.ports.store.prune(self.settings.retention, self.settings.batch_max).await? > 0 {
+            moved();
             tokio::task::yield_now().await;
         }
         Ok(())

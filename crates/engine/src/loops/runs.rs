@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
+use crate::health::{moved, resting};
+use crate::metrics::Swept;
 
 /// Runs stepped in one commit.
 const RUNS_MAX: usize = 256;
@@ -16,10 +18,11 @@ const RUNS_MAX: usize = 256;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut rings = inner.ports.bus.overhear();
     let now = Instant::now();
-    let mut rounds = Rounds { tick_at: now, sweep_at: now, swept: None, leads: false };
+    let mut rounds = Rounds { tick_at: now, sweep_at: now, swept: None, counted: Swept::default(), leads: false };
     loop {
         let wake_in = inner.orchestra.next_wake().map(|at| at.since(inner.ports.clock.now()));
         let tick_at = wake_in.map_or(rounds.tick_at, |wait| rounds.tick_at.min(Instant::now() + wait));
+        resting(inner.settings.runs_every);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
@@ -27,8 +30,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             () = inner.orchestra.called() => {}
             rung = rings.next() => inner.orchestra.call(rung.iter().filter_map(RunId::of)),
         }
+        moved();
         if let Err(error) = inner.runs_once(&mut rounds).await {
             inner.health.store_answered(false);
+            inner.metrics.loops.failed("runs");
             tracing::warn!(%error, "runs could not be moved on; trying again with the next tick");
         }
     }
@@ -40,6 +45,8 @@ pub(crate) struct Rounds {
     sweep_at: Instant,
     /// How far the sweep came.
     swept: Option<RunId>,
+    /// What it saw on its way.
+    counted: Swept,
     leads: bool,
 }
 
@@ -58,6 +65,8 @@ impl Inner {
         self.orchestra.call_due(self.ports.clock.now());
         let called = self.orchestra.take(RUNS_MAX);
         if !rounds.leads {
+            // Whoever leads now counts them.
+            self.metrics.runs.swept(Swept::default());
             return Ok(());
         }
         if let Err(error) = self.steps_once(called.clone()).await {
@@ -65,7 +74,10 @@ impl Inner {
             return Err(error);
         }
         if now >= rounds.sweep_at {
-            rounds.swept = self.sweep(rounds.swept.as_ref()).await?;
+            rounds.swept = self.sweep(rounds.swept.as_ref(), &mut rounds.counted).await?;
+            if rounds.swept.is_none() {
+                self.metrics.runs.swept(std::mem::take(&mut rounds.counted));
+            }
             // The next page comes with the next tick, so that runs move between pages.
             rounds.sweep_at = now + if rounds.swept.is_some() { every } else { self.settings.sweep_every };
         }

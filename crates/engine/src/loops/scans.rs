@@ -2,25 +2,36 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt, stream};
 use lockgate_core::ids::JobSeq;
-use lockgate_core::job::{Duty, Input, Job, Scanned};
+use lockgate_core::job::{Duty, Input, Job, LetOut, Scanned};
+use lockgate_core::policy::FailMode;
 use lockgate_ports::{OutputContent, StoreError};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::{Lead, wait};
 use crate::Inner;
+use crate::edge::NOBODY_SCANNED;
+use crate::metrics::Phase;
 
-/// Results in memory at once; each may have a mebibyte.
-const PAGE: usize = 32;
+/// Results of one commit.
+const PAGE: usize = 64;
+/// Results in memory, and with a kernel elsewhere, at once; each may have a mebibyte.
+const AT_ONCE: usize = 16;
 
+/// What came of one result.
 enum Scan {
-    Done(Arc<Job>, Scanned),
+    Done(Arc<Job>, Input),
+    /// Nobody looked, and the fail mode does not let the result wait.
+    Unscanned(Arc<Job>, Input),
     /// Somebody was faster.
     NotOwed,
     NobodyLooked,
 }
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut outage = Outage::default();
     loop {
         // What came in here is scanned here; the leader sees to what nobody scanned.
         let mut came = false;
@@ -31,41 +42,55 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if !wait(&mut stop, inner.settings.scan_every, arrival).await {
             return;
         }
-        if let Err(error) = inner.scans_once(came).await {
+        if let Err(error) = inner.scans_once(came, &mut outage).await {
             inner.health.store_answered(false);
             tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
         }
     }
 }
 
+/// While nobody can look at contents, every result that comes out adds to what is owed: it is walked through once.
+#[derive(Default)]
+struct Outage {
+    walked: bool,
+}
+
 impl Inner {
-    pub(crate) async fn scans_once(&self, came: bool) -> Result<(), StoreError> {
-        if !came && !self.leads(Lead::Scans, self.settings.scan_every).await? {
+    async fn scans_once(&self, came: bool, outage: &mut Outage) -> Result<(), StoreError> {
+        outage.walked &= !self.ports.kernel.scans();
+        if outage.walked || (!came && !self.leads(Lead::Scans, self.settings.scan_every).await?) {
             return Ok(());
         }
         let mut after = JobSeq::default();
         loop {
-            let jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
-            let Some(last) = jobs.last() else { return Ok(()) };
+            let mut jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
+            let away = !self.ports.kernel.scans();
+            let Some(last) = jobs.last() else {
+                outage.walked = away;
+                return Ok(());
+            };
             after = last.seq;
-            let mut inputs = Vec::with_capacity(jobs.len());
-            let mut answered = true;
-            for job in jobs {
-                match self.scan(job).await? {
-                    Scan::Done(job, scanned) => inputs.push((job, Input::Scanned(scanned))),
-                    Scan::NotOwed => {}
-                    Scan::NobodyLooked => {
-                        answered = false;
-                        break;
-                    }
-                }
+            if away {
+                jobs.retain(|job| self.must_not_wait(job));
             }
-            self.drive(inputs).await?;
-            // Whoever could not look at this one cannot look at the next: the rest waits for the next tick.
-            if !answered {
+            let scans: Vec<_> = stream::iter(jobs).map(|job| self.scan(job)).buffered(AT_ONCE).collect().await;
+            let scans = scans.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let silent = !scans.iter().any(|scan| matches!(scan, Scan::Done(..) | Scan::NotOwed));
+            let input = |scan| match scan {
+                Scan::Done(job, input) | Scan::Unscanned(job, input) => Some((job, input)),
+                Scan::NotOwed | Scan::NobodyLooked => None,
+            };
+            self.drive(scans.into_iter().filter_map(input).collect()).await?;
+            // Whoever could look at none of these cannot look at the next, which wait for another tick. Once the breaker
+            // is open, that may be long: what must not wait comes out first.
+            if silent && self.ports.kernel.scans() {
                 return Ok(());
             }
         }
+    }
+
+    fn must_not_wait(&self, job: &Job) -> bool {
+        job.in_output_check() && self.ports.kernel.output_fail_mode(&job.request) == FailMode::Open
     }
 
     async fn scan(&self, job: Job) -> Result<Scan, StoreError> {
@@ -76,9 +101,20 @@ impl Inner {
         let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(Scan::NotOwed) };
         let attempt = check.attempt;
         let content = OutputContent { request: job.request.clone(), result: result.clone() };
-        let Some(verdict) = self.ports.kernel.scan(&content).await else { return Ok(Scan::NobodyLooked) };
-        self.metrics.governance.output_judged(verdict.decision);
-        let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
-        Ok(Scan::Done(Arc::new(job), scanned))
+        let began = Instant::now();
+        Ok(match self.ports.kernel.scan(&content).await {
+            Some(verdict) => {
+                self.metrics.topics.checked(&job.request.topic, Phase::Content, began.elapsed());
+                self.metrics.governance.output_judged(verdict.decision);
+                let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
+                Scan::Done(Arc::new(job), Input::Scanned(scanned))
+            }
+            None if self.must_not_wait(&job) => {
+                self.metrics.topics.skipped(&job.request.topic);
+                let let_out = LetOut { attempt, why: NOBODY_SCANNED.into(), result };
+                Scan::Unscanned(Arc::new(job), Input::LetOut(let_out))
+            }
+            None => Scan::NobodyLooked,
+        })
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
+use crate::health::{moved, resting};
 
 /// Schedules turned together: a few commits for all of them, however many come due in one second.
 const SCHEDULES_MAX: usize = 1_000;
@@ -22,6 +23,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     // The first round at once: times may have passed while nobody was there. A moment, not a span: rings must not put it off.
     let mut wake_at = Instant::now();
     loop {
+        resting(every);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
@@ -32,6 +34,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 continue;
             }
         }
+        moved();
         let wait = match inner.schedules_once().await {
             Ok(next) => next.map_or(every, |next| next.min(every)),
             Err(error) => {

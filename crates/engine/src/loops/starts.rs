@@ -28,19 +28,35 @@ impl Inner {
         };
         match self.drive(starts.iter().map(started).collect()).await {
             Ok(driven) => {
+                let mut unclear = Vec::new();
                 for ((held, _), outcome) in starts.iter().zip(driven) {
                     match outcome {
                         Ok(job) => self.edge.update(&job),
                         Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.free_held(held),
-                        Err(_) => {}
+                        Err(_) => unclear.push(held.clone()),
                     }
                 }
-                Ok(())
+                self.follow_starts(unclear).await
             }
             Err(error) => {
                 self.edge.put_starts_back(starts.into_iter().map(|(job, _)| job).collect());
                 Err(error)
             }
         }
+    }
+
+    /// Somebody else moved these jobs, perhaps by storing this very start: the process that held the worker before. What is
+    /// known here must follow, or the attempt would never be late here, however long it runs.
+    async fn follow_starts(&self, jobs: Vec<Arc<Job>>) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
+        // Until it is known better, the start is still to be stored.
+        self.edge.put_starts_back(jobs);
+        for job in self.ports.store.load(&ids).await?.into_iter().flatten() {
+            self.edge.update(&Arc::new(job));
+        }
+        Ok(())
     }
 }

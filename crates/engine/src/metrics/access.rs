@@ -3,7 +3,8 @@
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
+
+use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByCode {
@@ -16,7 +17,7 @@ pub struct AccessMetrics {
 }
 
 impl AccessMetrics {
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let refused = Family::<ByCode, Counter>::default();
         registry.register("access_refused", "Requests that were not let in, by the code they were told", refused.clone());
         Self { refused }

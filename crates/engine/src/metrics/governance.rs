@@ -4,19 +4,14 @@ use std::sync::Arc;
 
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::output::OutputDecision;
-use lockgate_core::request::JobRequest;
 use lockgate_core::verdict::{Decision, Judgement};
-use lockgate_ports::{BreakerView, Sharing};
+use lockgate_ports::{BreakerMove, BreakerView, Sharing};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByTopic {
-    topic: String,
-}
+use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByDecision {
@@ -30,29 +25,31 @@ struct ByBreaker {
     sharing: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByMove {
+    breaker: &'static str,
+    /// The new one.
+    state: &'static str,
+}
+
 #[derive(Clone)]
 pub(crate) struct GovernanceMetrics {
     verdicts: Arc<[Counter; 5]>,
     verdicts_missing: Counter,
     outputs: Arc<[Counter; 4]>,
-    approvals: Gauge,
-    fail_open: Family<ByTopic, Counter>,
     bypass_refused: Counter,
     breakers: Family<ByBreaker, Gauge>,
+    breaker_moves: Family<ByMove, Counter>,
 }
 
 impl GovernanceMetrics {
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let verdicts = Family::<ByDecision, Counter>::default();
         registry.register("policy_verdicts", "Verdicts on attempts", verdicts.clone());
         let verdicts_missing = Counter::default();
         registry.register("policy_unavailable", "Verdicts that could not be had", verdicts_missing.clone());
         let outputs = Family::<ByDecision, Counter>::default();
         registry.register("output_verdicts", "Verdicts on the content of results", outputs.clone());
-        let approvals = Gauge::default();
-        registry.register("approvals_waiting", "Jobs that wait for a person", approvals.clone());
-        let fail_open = Family::<ByTopic, Counter>::default();
-        registry.register("scheduler_input_fail_open", "Attempts let through unjudged", fail_open.clone());
         let bypass_refused = Counter::default();
         registry.register("bypass_refused", "Attempts let through that a later verdict refused", bypass_refused.clone());
         let breakers = Family::<ByBreaker, Gauge>::default();
@@ -61,30 +58,31 @@ impl GovernanceMetrics {
             "Circuit breaker: 0 closed, 1 half-open, 2 open; by whose calls it counts",
             breakers.clone(),
         );
+        let breaker_moves = Family::<ByMove, Counter>::default();
+        registry.register(
+            "breaker_transitions",
+            "Changes of state of a circuit breaker, by the new one",
+            breaker_moves.clone(),
+        );
         let verdict = |decision: Decision| verdicts.get_or_create_owned(&ByDecision { decision: decision.as_str() });
         let output = |decision: OutputDecision| outputs.get_or_create_owned(&ByDecision { decision: decision.as_str() });
         Self {
             verdicts: Arc::new(Decision::ALL.map(verdict)),
             verdicts_missing,
             outputs: Arc::new(OutputDecision::ALL.map(output)),
-            approvals,
-            fail_open,
             bypass_refused,
             breakers,
+            breaker_moves,
         }
     }
 
-    pub(crate) fn judged(&self, judgements: &[Judgement]) {
+    pub(super) fn judged(&self, judgements: &[Judgement]) {
         for judgement in judgements {
             match judgement {
                 Judgement::Decided(verdict) => self.verdicts[verdict.decision as usize].inc(),
                 Judgement::Unavailable => self.verdicts_missing.inc(),
             };
         }
-    }
-
-    pub(crate) fn let_through(&self, request: &JobRequest) {
-        self.fail_open.get_or_create(&ByTopic { topic: request.topic.to_string() }).inc();
     }
 
     pub(crate) fn bypasses_refused(&self, count: usize) {
@@ -95,8 +93,8 @@ impl GovernanceMetrics {
         self.outputs[decision as usize].inc();
     }
 
-    pub(crate) fn approvals_waiting(&self, count: usize) {
-        self.approvals.set(i64::try_from(count).unwrap_or(i64::MAX));
+    pub(crate) fn breaker_moved(&self, moved: &BreakerMove) {
+        self.breaker_moves.get_or_create(&ByMove { breaker: moved.breaker, state: moved.to.as_str() }).inc();
     }
 
     pub(crate) fn breakers(&self, views: &[BreakerView]) {
@@ -119,13 +117,14 @@ impl GovernanceMetrics {
 #[cfg(test)]
 mod tests {
     use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
 
     use super::*;
 
     #[test]
     fn a_breaker_shows_its_state_and_whose_calls_it_counts_once() {
         let mut registry = Registry::default();
-        let metrics = GovernanceMetrics::new(&mut registry);
+        let metrics = GovernanceMetrics::new(&mut Catalogue::new(&mut registry));
         let view =
             |state, sharing| BreakerView { name: "input", state, failures: 3, open_until: None, last_error: None, sharing };
         let shown = || {

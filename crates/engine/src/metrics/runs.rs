@@ -1,20 +1,23 @@
 //! Metric families of runs.
 
-use lockgate_core::dag::{RunHead, RunState};
+use lockgate_core::dag::plan::Live;
+use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead, RunState};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 
-use super::latency;
+use super::catalogue::Catalogue;
+use super::sagas::SagaMetrics;
+use super::{latency, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State(RunState);
+struct State(&'static str);
 
 impl EncodeLabelValue for State {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
-        self.0.as_str().to_ascii_lowercase().as_str().encode(encoder)
+        self.0.to_ascii_lowercase().as_str().encode(encoder)
     }
 }
 
@@ -23,16 +26,65 @@ struct ByState {
     state: State,
 }
 
+impl ByState {
+    const fn new(state: &'static str) -> Self {
+        Self { state: State(state) }
+    }
+}
+
+/// What a step does to nodes, read off the rows it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// In the order of `NodeState::ALL`.
+    states: [u64; NodeState::ALL.len()],
+    /// Those whose work can be undone.
+    undoable: u64,
+}
+
+impl Ended {
+    pub(crate) fn of(live: &Live, rows: &[(NodeKey, NodeRun)]) -> Self {
+        let mut ended = Self::default();
+        // A row that is written again because its work is undone or tainted ended before.
+        for (key, row) in rows.iter().filter(|(_, row)| row.state.is_over() && row.undo.is_none() && !row.tainted) {
+            ended.states[row.state as usize] += 1;
+            let undoable = live.dag().node(key.node).compensation.is_some() && (row.job.is_some() || row.child.is_some());
+            ended.undoable += u64::from(undoable && row.state == NodeState::Succeeded);
+        }
+        ended
+    }
+}
+
+/// Live runs, counted page by page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Swept {
+    pub(crate) live: u64,
+    pub(crate) undoing: u64,
+}
+
+impl Swept {
+    pub(crate) fn add(&mut self, state: RunState) {
+        self.live += 1;
+        self.undoing += u64::from(is_undoing(state));
+    }
+}
+
+const fn is_undoing(state: RunState) -> bool {
+    matches!(state, RunState::Compensating | RunState::CompensationStuck)
+}
+
 #[derive(Clone)]
 pub(crate) struct RunMetrics {
     started: Counter,
     steps: Counter,
     reached: Family<ByState, Counter>,
+    nodes: Family<ByState, Counter>,
+    live: Gauge,
     seconds: Histogram,
+    pub(super) sagas: SagaMetrics,
 }
 
 impl RunMetrics {
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let started = Counter::default();
         registry.register("dag_runs_started", "Runs that began", started.clone());
         let steps = Counter::default();
@@ -43,23 +95,61 @@ impl RunMetrics {
             "Runs that reached an end, began to be undone or got stuck doing so, by state",
             reached.clone(),
         );
+        // An increase sees nothing of a series that begins with its first count.
+        for state in RunState::ALL {
+            drop(reached.get_or_create(&ByState::new(state.as_str())));
+        }
+        let nodes = Family::<ByState, Counter>::default();
+        registry.register(
+            "dag_nodes_ended",
+            "Nodes of runs that came to an end, by which; items of a list too",
+            nodes.clone(),
+        );
+        let live = Gauge::default();
+        registry.register(
+            "dag_runs_live",
+            "Runs that are not over, as the last sweep of this process counted them",
+            live.clone(),
+        );
         let seconds = latency();
         registry.register("dag_run_seconds", "From the start of a run to its end", seconds.clone());
-        Self { started, steps, reached, seconds }
+        Self { started, steps, reached, nodes, live, seconds, sagas: SagaMetrics::new(registry) }
     }
 
     /// A committed step from one state to another.
-    pub(crate) fn stepped(&self, before: RunState, head: &RunHead) {
+    pub(crate) fn stepped(&self, before: RunState, head: &RunHead, ended: &Ended) {
         self.steps.inc();
         if head.version == 1 {
             self.started.inc();
         }
-        let settled = head.state.is_over() || matches!(head.state, RunState::Compensating | RunState::CompensationStuck);
+        let settled = head.state.is_over() || is_undoing(head.state);
         if settled && (before != head.state || head.version == 1) {
-            self.reached.get_or_create(&ByState { state: State(head.state) }).inc();
+            self.reached.get_or_create(&ByState::new(head.state.as_str())).inc();
+        }
+        if is_undoing(head.state) && !is_undoing(before) {
+            self.sagas.triggered();
         }
         if let Some(ended) = head.ended_at.filter(|_| head.state.is_over()) {
             self.seconds.observe(ended.since(head.began_at).as_secs_f64());
         }
+        for (state, count) in NodeState::ALL.into_iter().zip(ended.states).filter(|(_, count)| *count > 0) {
+            self.nodes.get_or_create(&ByState::new(state.as_str())).inc_by(count);
+        }
+        self.sagas.recorded(ended.undoable);
+    }
+
+    /// A run whose work was undone: how long that took, from the end of its last node.
+    pub(crate) fn undone(&self, live: &Live) {
+        let run = live.run();
+        let worked = run.nodes.values().filter_map(|node| node.ended_at).max();
+        if let (RunState::Compensated, Some(ended), Some(worked)) = (run.head.state, run.head.ended_at, worked) {
+            self.sagas.undone(ended.since(worked));
+        }
+    }
+
+    /// A sweep came to its end.
+    pub(crate) fn swept(&self, swept: Swept) {
+        self.live.set(level(swept.live));
+        self.sagas.active(swept.undoing);
     }
 }

@@ -7,7 +7,8 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEn
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+
+use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Came(Outcome);
@@ -30,7 +31,7 @@ pub(crate) struct ScheduleMetrics {
 }
 
 impl ScheduleMetrics {
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let slots = Family::<ByOutcome, Counter>::default();
         registry.register("schedule_slots", "What times of schedules came to, every step of theirs", slots.clone());
         // From milliseconds, when all is well, to a day, when it was not.

@@ -1,7 +1,6 @@
 //! How turns and limits are shared out.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use lockgate_core::time::Timestamp;
@@ -11,14 +10,14 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+
+use super::Seconds;
+use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct ByTenant {
     tenant: String,
 }
-
-type Share = Gauge<f64, AtomicU64>;
 
 /// Shared by clones.
 #[derive(Clone)]
@@ -26,14 +25,14 @@ pub(crate) struct SharingMetrics {
     leaked: Counter,
     rebuilt: Counter,
     reachable: Gauge,
-    share_error: Family<ByTenant, Share>,
-    oldest_wait: Family<ByTenant, Share>,
+    share_error: Family<ByTenant, Seconds>,
+    oldest_wait: Family<ByTenant, Seconds>,
     /// Tenants that have gauges now. Those of others are taken away, so that labels stay bounded.
     shown: std::sync::Arc<Mutex<BTreeSet<ByTenant>>>,
 }
 
 impl SharingMetrics {
-    pub(crate) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let leaked = Counter::default();
         registry.register("limits_leaked", "Attempts that a limit still counted after their end", leaked.clone());
         let rebuilt = Counter::default();
@@ -45,10 +44,10 @@ impl SharingMetrics {
             "Whether the lanes can be asked: 0 while shared ones are away",
             reachable.clone(),
         );
-        let share_error = Family::<ByTenant, Share>::default();
+        let share_error = Family::<ByTenant, Seconds>::default();
         let help = "Claims of a tenant beyond its fair share, as a part of that share; the most active tenants";
         registry.register("tenant_share_error_ratio", help, share_error.clone());
-        let oldest_wait = Family::<ByTenant, Share>::default();
+        let oldest_wait = Family::<ByTenant, Seconds>::default();
         registry.register("tenant_oldest_wait_seconds", "Wait of a tenant's oldest ready job", oldest_wait.clone());
         Self { leaked, rebuilt, reachable, share_error, oldest_wait, shown: std::sync::Arc::default() }
     }

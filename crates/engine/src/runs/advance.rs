@@ -12,6 +12,7 @@ use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 
 use crate::Inner;
+use crate::metrics::Ended;
 
 /// Who stops jobs of a run that does not go on.
 const PLATFORM: &str = "lockgate";
@@ -26,11 +27,13 @@ pub(crate) struct Planned {
     pub(crate) heard: Vec<i64>,
     pub(crate) key: Option<RunKey>,
     pub(crate) audit: Vec<AuditEntry>,
+    /// Nodes that it ends.
+    pub(crate) ended: Ended,
 }
 
 impl Planned {
     pub(crate) fn step(live: Live, before: RunState, next: Next, heard: Vec<i64>) -> Self {
-        Self { live, before, next, heard, key: None, audit: Vec::new() }
+        Self { live, before, next, heard, key: None, audit: Vec::new(), ended: Ended::default() }
     }
 }
 
@@ -77,6 +80,7 @@ impl Inner {
         let mut changes = Vec::with_capacity(planned.len());
         let mut births = Vec::with_capacity(planned.len());
         for planned in planned {
+            planned.ended = Ended::of(&planned.live, &planned.next.nodes);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
                 let judgement = judged.next().unwrap_or(Judgement::Unavailable);
@@ -101,9 +105,10 @@ impl Inner {
     async fn act_on_runs(&self, done: Vec<(Planned, Vec<Arc<Job>>)>) {
         let (mut offers, mut bells, mut stops) = (Vec::new(), Vec::new(), Vec::new());
         let (mut stop_runs, mut children) = (Vec::new(), Vec::new());
-        for (Planned { live, before, next, .. }, jobs) in done {
+        for (Planned { live, before, next, ended, .. }, jobs) in done {
             let head = &next.head;
-            self.metrics.runs.stepped(before, head);
+            self.metrics.runs.stepped(before, head, &ended);
+            self.metrics.runs.undone(&live);
             bells.push(Bell::run(&head.id));
             for job in jobs {
                 self.metrics.entered(&job);

@@ -7,24 +7,26 @@ use lockgate_ports::StoreError;
 
 use super::Planned;
 use crate::Inner;
+use crate::metrics::Swept;
 
 /// Runs in memory at once.
 const PAGE: usize = 64;
 
 impl Inner {
     /// One page of live runs. Where the next one begins; None at the end.
-    pub(crate) async fn sweep(&self, after: Option<&RunId>) -> Result<Option<RunId>, StoreError> {
+    pub(crate) async fn sweep(&self, after: Option<&RunId>, counted: &mut Swept) -> Result<Option<RunId>, StoreError> {
         let ids = self.ports.store.live_runs(after, PAGE).await?;
         // What they have to hear comes first: it may be just what is missing.
         self.steps_once(ids.clone()).await?;
-        self.replan(&ids).await?;
+        self.replan(&ids, counted).await?;
         Ok(ids.last().filter(|_| ids.len() == PAGE).cloned())
     }
 
-    async fn replan(&self, ids: &[RunId]) -> Result<(), StoreError> {
+    async fn replan(&self, ids: &[RunId], counted: &mut Swept) -> Result<(), StoreError> {
         let mut planned = Vec::new();
         for mut live in self.read_runs(ids).await? {
             let before = live.run().head.clone();
+            counted.add(before.state);
             let implied = live.implied();
             let absent = self.absent_runs(&live).await?;
             let begun = |id: &RunId| implied.runs.iter().any(|child| child.id == *id);

@@ -1,10 +1,11 @@
-//! Configuration in force: pools and timeouts put in force, anything in force looked at.
+//! Configuration in force: pools, timeouts and quotas put in force, anything in force looked at.
 
 use std::sync::Arc;
 
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::config::ConfigError;
 use lockgate_core::pools::Pools;
+use lockgate_core::quotas::Quotas;
 use lockgate_core::request::{Caller, FieldError, Json};
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{Activation, Active, SnapshotKind, SnapshotRow};
@@ -36,7 +37,7 @@ pub struct Activated {
 const SNAPSHOTS_MAX: usize = 100;
 
 impl Engine {
-    /// Checks pools or timeouts and puts them in force. Once this has answered, nothing is dispatched by others.
+    /// Checks pools, timeouts or quotas and puts them in force. Once this has answered, nothing is dispatched by others.
     pub async fn activate_config(
         &self,
         caller: &Caller,
@@ -46,6 +47,7 @@ impl Engine {
         let snapshot = match kind {
             SnapshotKind::Pools => Pools::load(&new.file, &new.text).map(|pools| pools.snapshot().clone()),
             SnapshotKind::Timeouts => Timeouts::load(&new.file, &new.text).map(|timeouts| timeouts.snapshot().clone()),
+            SnapshotKind::Quotas => Quotas::load(&new.file, &new.text).map(|quotas| quotas.snapshot().clone()),
             SnapshotKind::Policy => return self.activate_policy(caller, new).await,
             SnapshotKind::PoolStates => return Err(ApiError::invalid("kind", "is set by pausing and resuming pools")),
         };
@@ -128,6 +130,7 @@ impl Inner {
             SnapshotKind::Pools => Action::PoolsActivated,
             SnapshotKind::Timeouts => Action::TimeoutsActivated,
             SnapshotKind::PoolStates => Action::PoolStateChanged,
+            SnapshotKind::Quotas => Action::QuotasActivated,
         };
         self.entry(caller, action, subject, &serde_json::json!({ "file": file }))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, JobId};
-use lockgate_core::job::{Action, Illegal, Input};
+use lockgate_core::job::{Action, Illegal, Input, Job};
 use lockgate_core::output::OutputVerdict;
 use lockgate_core::policy::{Explanation, InputPolicy, Policy};
 use lockgate_core::request::{Caller, JobRequest};
@@ -13,6 +13,9 @@ use lockgate_ports::{BreakerView, OutputContent};
 use super::policy::load;
 use crate::Engine;
 use crate::error::ApiError;
+
+/// Jobs in memory at once; each may have a payload of a mebibyte.
+const STORED_AT_ONCE: usize = 64;
 
 impl Engine {
     /// Verdicts in the order asked. Each asks for a real attempt: velocity counts it.
@@ -38,6 +41,28 @@ impl Engine {
     ) -> Result<Vec<Verdict>, ApiError> {
         let policy: Policy = load(file, text)?;
         Ok(requests.iter().map(|request| self.inner.ports.kernel.simulate(&policy, request)).collect())
+    }
+
+    /// What another policy would say about jobs of the caller as they are stored. Those that are gone are left out.
+    pub async fn simulate_stored(
+        &self,
+        caller: &Caller,
+        file: &str,
+        text: &str,
+        ids: &[JobId],
+    ) -> Result<Vec<(Job, Verdict)>, ApiError> {
+        let policy: Policy = load(file, text)?;
+        let mut judged = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(STORED_AT_ONCE) {
+            let jobs = self.inner.ports.store.load(ids).await?.into_iter().flatten();
+            let own = jobs.filter(|job| job.request.tenant == caller.tenant);
+            judged.extend(own.map(|mut job| {
+                let verdict = self.inner.ports.kernel.simulate(&policy, &job.request);
+                job.hide();
+                (job, verdict)
+            }));
+        }
+        Ok(judged)
     }
 
     /// What the output policy says about a result.

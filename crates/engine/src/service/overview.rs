@@ -111,9 +111,4 @@ impl Engine {
             held: self.inner.edge.held().iter().sum(),
         })
     }
-
-    /// Whether the Store can read and write.
-    pub async fn ready(&self) -> Result<(), ApiError> {
-        Ok(self.inner.ports.store.check().await?)
-    }
 }

@@ -65,6 +65,7 @@ impl Engine {
         }
         let view = self.dag(caller, &start.dag, start.version).await?;
         let params = view.dag.check_params(&start.params).map_err(ApiError::Invalid)?;
+        let ticket = self.inner.admit_run(caller).await?;
         let hash = asked(&start.dag, start.version, &start.params);
         let key = start.idempotency_key.as_deref().map(|key| RunKey { key: key.into(), hash });
         let inner = self.inner.clone();
@@ -75,7 +76,11 @@ impl Engine {
         let detail = serde_json::json!({ "dag": of.name, "version": of.version });
         let audit = vec![inner.entry(caller, Action::RunStarted, &id.as_str().into(), &detail)];
         let planned = Planned { key, audit, ..Planned::step(live, RunState::Running, next, Vec::new()) };
-        let begun = to_the_end(async move { inner.begin_surely(planned).await }).await??;
+        let begun = to_the_end(async move {
+            let _until_answered = ticket;
+            inner.begin_surely(planned).await
+        })
+        .await??;
         match begun {
             Ok(()) => Ok(StartedRun { run: id, dag: of, existing: false }),
             Err(RunRefusal::Taken { run, hash: first }) if first == hash => {

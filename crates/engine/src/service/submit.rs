@@ -1,4 +1,4 @@
-//! Submit: check, judge, commit, acknowledge.
+//! Submit: check, admit, judge, commit, acknowledge.
 
 use std::sync::Arc;
 
@@ -39,10 +39,15 @@ impl Engine {
             let hash = request.hash();
             Ok((Arc::new(request), hash))
         };
-        let checked: Vec<Checked> = jobs.into_iter().map(check).collect();
+        let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
+        let ticket = inner.admit(caller, &mut checked, |(request, _)| request).await?;
         let transitions = inner.births(&checked).await;
         let owned = inner.clone();
-        let committed = to_the_end(async move { owned.commit_new(transitions).await }).await?;
+        let committed = to_the_end(async move {
+            let _until_answered = ticket;
+            owned.commit_new(transitions).await
+        })
+        .await?;
         let mut committed = committed?.into_iter();
         Ok(checked
             .into_iter()

@@ -1,6 +1,6 @@
 //! How late things may be, with the default settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +83,43 @@ async fn a_worker_that_works_through_a_long_outage_keeps_its_job() {
         let ended = stage.job(&id).await;
         assert_eq!((ended.state(), ended.life.attempt.no), (JobState::Succeeded, 1), "{downtime:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_in_time_while_nobody_listened_is_not_called_late() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = stage.submit(NewJob { timeout_ms: Some(5_000), ..job("t") }).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    stage.until(&id, |job| job.state() == JobState::Running).await;
+    drop(worker);
+    let stage = stage.crash(Duration::from_secs(90)).await;
+    // Long enough for the server to be sure of its Store, and to have looked for workers that are late.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let held = BTreeMap::from([(assignment.job.life.attempt.token.clone(), id.clone())]);
+    let mut worker = Hand::attach_with(&stage.engine, "w", &["t"], 1, held, assignment.number).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let outcome = Outcome::Succeeded { result: Json::null() };
+    assert_eq!(worker.report(&assignment, outcome).await, Acknowledged::Stored);
+    assert_eq!(stage.job(&id).await.life.attempt.no, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_losses_at_once_come_back_spread_over_time() {
+    let stage = Stage::new();
+    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], 40).await;
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(stage.submit(job("t")).await);
+    }
+    doomed.take_many(40).await;
+    let mut due = BTreeSet::new();
+    for id in &ids {
+        let lost = stage.until(id, |job| job.life.attempt.no == 2).await;
+        due.insert(lost.life.due_at);
+    }
+    assert!(due.len() > 20, "only {} different times for 40 jobs", due.len());
 }
 
 #[tokio::test(start_paused = true)]

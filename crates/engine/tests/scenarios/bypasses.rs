@@ -1,17 +1,19 @@
 //! The safety kernel goes away and comes back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::breaker::BreakerState;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy};
 use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{LocalKernel, Settings, ToWorker};
-use lockgate_ports::{Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{BreakerMove, Kernel, OutputContent, OutputMeta};
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -19,6 +21,8 @@ use super::stage::{Hand, Stage, caller, job};
 pub(crate) struct Switched {
     pub(crate) kernel: LocalKernel,
     pub(crate) off: Arc<AtomicBool>,
+    /// What its circuit breaker is said to have done.
+    pub(crate) moves: Arc<Mutex<Vec<BreakerMove>>>,
 }
 
 #[async_trait]
@@ -56,6 +60,18 @@ impl Kernel for Switched {
 
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
         self.kernel.check_outputs(outputs).await
+    }
+
+    fn breaker_moves(&self) -> Vec<BreakerMove> {
+        std::mem::take(&mut self.moves.lock().expect("no test panicked"))
+    }
+
+    fn scans(&self) -> bool {
+        !self.off.load(Ordering::Relaxed)
+    }
+
+    fn output_fail_mode(&self, request: &JobRequest) -> FailMode {
+        self.kernel.output_fail_mode(request)
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
@@ -148,7 +164,7 @@ const OPEN_BY_POLICY: &str = "
 version: 1
 default: {decision: allow, reason: fine}
 input_policy: {fail_mode: open}
-output: {fail_mode: closed, rules: [{id: cards, match: {scan: [credit_card]}, decision: quarantine, reason: a card, hold: true}]}
+output: {fail_mode: open, rules: [{id: cards, match: {scan: [credit_card]}, decision: quarantine, reason: a card, hold: true}]}
 ";
 
 #[tokio::test(start_paused = true)]
@@ -169,4 +185,52 @@ async fn the_policy_itself_may_let_jobs_and_results_pass_and_both_are_checked_la
     assert!(!taken_back.needs_scan());
     let actions = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
     assert!(actions.iter().any(|row| row.entry.action.as_str() == "output_unchecked"), "{actions:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kernel_that_is_back_is_asked_about_so_many_jobs_a_second_and_no_more() {
+    let stage = Stage::with(Settings { release_rate: 10, ..Settings::default() });
+    stage.apply(DENY_SOME).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let mut ids = Vec::new();
+    for _ in 0..35 {
+        ids.push(stage.submit(job("t")).await);
+    }
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    let mut released = Vec::new();
+    while released.last() != Some(&ids.len()) {
+        assert!(released.len() < 10, "they are not released: {released:?}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut count = 0;
+        for id in &ids {
+            count += usize::from(stage.job(id).await.state() != JobState::Pending);
+        }
+        let before = released.last().copied().unwrap_or_default();
+        assert!(count - before <= 10, "{count} after {released:?}");
+        released.push(count);
+    }
+    assert!(released.len() >= 4, "{released:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_move_of_a_breaker_is_counted_and_on_record() {
+    let stage = Stage::new();
+    let steps = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen, BreakerState::Closed];
+    let moves = steps.windows(2).map(|step| BreakerMove {
+        at: Timestamp::from_millis(1),
+        breaker: "input",
+        from: step[0],
+        to: step[1],
+        error: Some("no answer".into()),
+    });
+    stage.breaker_moves.lock().expect("no test panicked").extend(moves);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    stage.until_number("lockgate_breaker_transitions_total", 3.0).await;
+    let rows = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.entry.action.as_str(), &*row.entry.subject, row.entry.detail.as_str())).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!((told[0].0, told[0].1), ("breaker_moved", "input"));
+    assert!(told[1].2.contains(r#""to":"half_open""#) && told[1].2.contains("no answer"), "{told:?}");
 }

@@ -1,5 +1,6 @@
 //! The engine on the memory ports, in virtual time: bounds that users are promised.
 
+mod admission;
 mod approvals;
 mod bounds;
 mod bypasses;

@@ -1,59 +1,222 @@
-//! Every metric family moves.
+//! Every metric family moves, and the reference names every one.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome};
-use lockgate_core::request::{Json, NewJob};
+use lockgate_core::request::{Caller, Json, NewJob};
+use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 
-use super::stage::{Hand, Stage, job};
+use super::stage::{Hand, Stage, caller, job};
+
+/// Families that this load cannot move: their labels, and the test that does.
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
+    ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
+    ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),
+    ("lockgate_lanes_rebuilt_total", "", "crates/lockgate/tests/e2e/cluster/faults.rs"),
+    ("lockgate_limits_leaked_total", "", "crates/engine/tests/scenarios/pools.rs"),
+    ("lockgate_output_policy_skipped_total", "topic", "crates/engine/tests/scenarios/outputs.rs"),
+    ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
+];
+
+const POLICY: &str = "
+version: 1
+default: {decision: allow, reason: fine}
+rules:
+  - {id: no-bad, match: {topics: ['bad*']}, decision: deny, reason: never}
+  - {id: ask, match: {topics: ['pay']}, decision: require_approval, reason: money moves}
+output:
+  fail_mode: closed
+  rules:
+    - {id: cards, match: {topics: ['t'], scan: [credit_card]}, decision: quarantine, reason: a card}
+";
+/// The same, and what nobody can judge runs.
+const OPEN: &str = "input_policy: {fail_mode: open}\n";
+
+const SAGA: &str = "
+version: 1
+dag: saga
+nodes:
+  one: {topic: t, compensation: {topic: t}}
+  bad: {needs: one, topic: t, on_fail: compensate}
+";
+
+/// Which families were seen to say something, and with which labels.
+#[derive(Default)]
+struct Witness(BTreeMap<String, BTreeSet<String>>);
+
+impl Witness {
+    fn look(&mut self, stage: &Stage) {
+        for (series, value) in stage.series() {
+            let (name, labels) = series.split_once('{').unwrap_or((&series, ""));
+            if value != 0.0 {
+                let names = labels.split("\",").filter_map(|label| label.split_once('=')).map(|(name, _)| name.to_owned());
+                self.0.entry(name.to_owned()).or_default().extend(names.filter(|name| name != "le"));
+            }
+        }
+    }
+
+    /// The labels of a family that moved.
+    fn labels(&self, family: &Described) -> Option<String> {
+        let name = if family.kind == "histogram" { format!("{}_count", family.name) } else { family.name.clone() };
+        self.0.get(&name).map(|labels| labels.iter().cloned().collect::<Vec<_>>().join(", "))
+    }
+
+    async fn wait_for(&mut self, stage: &Stage, families: &[&str]) {
+        let mut tick = tokio::time::interval(Duration::from_millis(100));
+        for _ in 0..3_000 {
+            self.look(stage);
+            if families.iter().all(|family| self.0.contains_key(*family)) {
+                return;
+            }
+            tick.tick().await;
+        }
+        panic!("not all of {families:?} moved");
+    }
+}
+
+fn good(result: &str) -> Outcome {
+    Outcome::Succeeded { result: Json::parse(result).expect("JSON") }
+}
+
+fn fatal() -> Outcome {
+    Outcome::FailedFatal { error: "never".into() }
+}
+
+async fn somebody_who_asks_for_too_much(stage: &Stage, witness: &mut Witness) {
+    stage.quotas("tenants: {crowded: {jobs: 0}}\n").await;
+    let refused = stage.engine.submit(&Caller::new("crowded", "ann"), vec![job("t")]).await.expect("a good batch");
+    assert!(refused[0].is_err());
+    witness.look(stage);
+}
 
 #[tokio::test(start_paused = true)]
-async fn every_family_moves() {
-    let stage = Stage::new();
-    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+async fn every_family_moves_and_is_in_the_reference() {
+    // Rows that wait to be sealed are seen only if sealing takes its time.
+    let stage = Stage::with(Settings { seal_every: Duration::from_secs(60), ..Settings::default() });
+    let mut witness = Witness::default();
+    ends_of_all_kinds(&stage, &mut witness).await;
+    a_kernel_that_goes_away(&stage, &mut witness).await;
+    a_run_that_is_undone(&stage, &mut witness).await;
+    a_time_that_comes(&stage, &mut witness).await;
+    somebody_who_asks_for_too_much(&stage, &mut witness).await;
 
+    let described = stage.engine.metrics().described();
+    let elsewhere = |name: &str| ELSEWHERE.iter().find(|(family, ..)| *family == name);
+    let mut reference = String::from("| name | type | labels | says |\n|---|---|---|---|\n");
+    for family in described {
+        let labels = witness.labels(family).or_else(|| elsewhere(&family.name).map(|(_, labels, _)| (*labels).to_owned()));
+        let labels = labels.unwrap_or_else(|| panic!("{} did not move", family.name));
+        reference += &format!("| `{}` | {} | {labels} | {} |\n", family.name, family.kind, family.help);
+    }
+    for (name, _, test) in ELSEWHERE {
+        let family = described.iter().find(|family| family.name == name).unwrap_or_else(|| panic!("{name} is gone"));
+        assert!(witness.labels(family).is_none(), "{name} moves here: take it from the list");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(test);
+        let text = std::fs::read_to_string(&path).expect("the test that moves it");
+        let plain = name.trim_start_matches("lockgate_").trim_end_matches("_total");
+        assert!(text.contains(plain), "{test} does not name {plain}");
+    }
+    compare("engine", &reference);
+}
+
+/// Success, a retry, failure, silence, a deadline, and what is seen of those that wait.
+async fn ends_of_all_kinds(stage: &Stage, witness: &mut Witness) {
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     // Waits for good, so that the re-offer loop has a lane to compare.
     stage.submit(job("unserved")).await;
-    let good = stage.submit(job("t")).await;
+    let other = stage.engine.submit(&Caller::new("acme", "tester"), vec![job("unserved")]).await;
+    assert!(other.is_ok_and(|answers| answers.iter().all(Result::is_ok)));
+    let good_one = stage.submit(job("t")).await;
     let assignment = worker.take().await;
     worker.start(&assignment).await;
-    stage.until(&good, |job| job.state() == JobState::Running).await;
+    stage.until(&good_one, |job| job.state() == JobState::Running).await;
     let waiting = stage.submit(job("t")).await;
-    let later = stage
-        .submit(NewJob { not_before: Some(stage.job(&good).await.life.submitted_at + Duration::from_secs(8)), ..job("t") })
-        .await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    assert!(stage.number("lockgate_inflight_leases") >= 1.0);
-    assert!(stage.number("lockgate_queue_depth") >= 1.0);
-    assert!(stage.number("lockgate_retry_depth") >= 1.0);
-    assert!(stage.number("lockgate_tenant_oldest_wait_seconds") >= 2.0);
-    let share = stage.number("lockgate_tenant_share_error_ratio");
-    assert!(share.abs() < 0.5, "the only tenant gets what it is entitled to: {share}");
-    worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+    let later = stage.job(&good_one).await.life.submitted_at + Duration::from_secs(8);
+    let later = stage.submit(NewJob { not_before: Some(later), ..job("t") }).await;
+    stage.submit(NewJob { deadline_ms: Some(1_000), ..job("unserved") }).await;
+    let gauges = ["queue_depth", "inflight_leases", "retry_depth", "stale_jobs", "pool_queue_depth", "pool_slots_busy"];
+    let gauges = gauges.map(|name| format!("lockgate_{name}"));
+    witness.wait_for(stage, &gauges.each_ref().map(String::as_str)).await;
+    worker.report(&assignment, good("null")).await;
 
     let assignment = worker.take().await;
     assert_eq!(assignment.job.request.job_id, waiting);
     worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: None }).await;
     let assignment = worker.take().await;
-    worker.report(&assignment, Outcome::FailedFatal { error: "never".into() }).await;
+    worker.report(&assignment, fatal()).await;
     let assignment = worker.take().await;
     assert_eq!(assignment.job.request.job_id, later);
     // Silence: the reaper takes it.
     stage.until(&later, |job| job.life.attempt.no == 2).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut worker = Hand::attach(&stage.engine, "w-2", &["t"], 1).await;
+    let assignment = worker.take().await;
+    worker.report(&assignment, good("null")).await;
+    witness.look(stage);
+}
 
-    for name in [
-        "lockgate_tasks_enqueued_total",
-        "lockgate_dequeued_total",
-        "lockgate_succeeded_total",
-        "lockgate_failed_total",
-        "lockgate_retried_total",
-        "lockgate_reaped_total",
-        "lockgate_dlq_depth",
-        "lockgate_enqueue_to_start_seconds_count",
-        "lockgate_task_run_seconds_count",
-        "lockgate_ready_rows_read_total",
-    ] {
-        assert!(stage.number(name) >= 1.0, "{name} did not move");
+/// First nothing runs without it, then, by another policy, everything does; when it is back it says what it thinks.
+async fn a_kernel_that_goes_away(stage: &Stage, witness: &mut Witness) {
+    stage.apply(POLICY).await;
+    stage.submit(job("bad")).await;
+    stage.submit(job("pay")).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let pending = stage.submit(job("unserved")).await;
+    let owed = ["lockgate_pending_oldest_seconds", "lockgate_duties_oldest_seconds", "lockgate_audit_unsealed_seconds"];
+    witness.wait_for(stage, &owed).await;
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    stage.until(&pending, |job| job.state() == JobState::Scheduled).await;
+
+    stage.apply(&format!("{POLICY}{OPEN}")).await;
+    let mut worker = Hand::attach(&stage.engine, "w-3", &["t", "bad"], 2).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let unchecked = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    worker.report(&assignment, good(r#""4111 1111 1111 1111""#)).await;
+    let refused = stage.submit(job("bad")).await;
+    worker.take().await;
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    stage.until(&refused, |job| job.state() == JobState::Denied).await;
+    stage.until(&unchecked, |job| job.state() == JobState::OutputQuarantined).await;
+    witness.look(stage);
+    worker.drain().await;
+}
+
+async fn a_run_that_is_undone(stage: &Stage, witness: &mut Witness) {
+    stage.engine.put_dag(&caller(), "saga.yaml", SAGA).await.expect("a good definition");
+    let mut worker = Hand::attach(&stage.engine, "w-4", &["t"], 1).await;
+    let start = StartRun { dag: "saga".into(), version: None, params: serde_json::json!({}), idempotency_key: None };
+    let run = stage.engine.start_run(&caller(), start).await.expect("started").run;
+    for outcome in [good("1"), fatal(), fatal()] {
+        let assignment = worker.take().await;
+        worker.start(&assignment).await;
+        worker.report(&assignment, outcome).await;
+    }
+    witness.wait_for(stage, &["lockgate_saga_active", "lockgate_dag_runs_live"]).await;
+    let resolve = RunOrder::Resolve { node: "one".into(), item: None };
+    stage.engine.order_run(&caller(), &run, resolve).await.expect("taken");
+    witness.wait_for(stage, &["lockgate_saga_rollback_seconds_count"]).await;
+}
+
+async fn a_time_that_comes(stage: &Stage, witness: &mut Witness) {
+    let text = "version: 1\nschedules:\n  s: {every: 1m, job: {topic: unserved}}\n";
+    stage.engine.put_schedules(&caller(), "s.yaml", text).await.expect("a good schedule");
+    witness.wait_for(stage, &["lockgate_schedule_slots_total", "lockgate_schedule_lag_seconds_count"]).await;
+}
+
+/// Compares a part of the reference with what it should be, or writes it.
+fn compare(part: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let page = std::fs::read_to_string(&path).expect("the reference");
+    let (begin, end) = (format!("<!-- {part}: generated -->\n"), format!("<!-- {part}: end -->"));
+    let (before, rest) = page.split_once(&begin).expect("where the part begins");
+    let (written, after) = rest.split_once(&end).expect("where the part ends");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, format!("{before}{begin}{text}{end}{after}")).expect("written");
+    } else {
+        assert_eq!(written, text, "docs/metrics.md differs; UPDATE_EXPECT=1 rewrites it");
     }
 }

@@ -119,6 +119,24 @@ async fn outputs_flow_along_the_edges_and_the_run_answers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn children_wait_while_their_parent_may_be_retried() {
+    let stage = Stage::new();
+    stage.put("version: 1\ndag: pair\nnodes:\n  first: { topic: job.a }\n  next: { needs: first, topic: job.b }\n").await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["job.a", "job.b"], 2).await;
+    let run = stage.begin("pair", json!({})).await;
+    let first = worker.take().await;
+    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), retry_after: None }).await;
+    let again = worker.take().await;
+    assert_eq!(again.job.request.job_id, first.job.request.job_id);
+    let view = stage.view(&run).await;
+    assert_eq!((state(&view, "first"), state(&view, "next")), (NodeState::Running, NodeState::Pending));
+    worker.report(&again, done(&json!(1))).await;
+    let next = worker.take().await;
+    worker.report(&next, done(&json!(2))).await;
+    stage.run_ends(&run, RunState::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crash_between_any_two_steps_loses_nothing() {
     let mut stage = Stage::new();
     stage.put(DIAMOND).await;

@@ -1,8 +1,8 @@
 //! One engine, a disk that outlives it, and workers that do as they are told.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId};
@@ -16,7 +16,7 @@ use lockgate_engine::{
     LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
 use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Clock, Jobs, SnapshotKind};
+use lockgate_ports::{BreakerMove, Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -54,6 +54,8 @@ pub(crate) struct Stage {
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,
+    /// What the breaker of the safety kernel did.
+    pub(crate) breaker_moves: Arc<Mutex<Vec<BreakerMove>>>,
     pub(crate) counters: Arc<MemoryCounters>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
@@ -103,6 +105,7 @@ impl Stage {
         let Ground { store, lanes, bus, clock, entropy } = ground;
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
+        let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let counters = Arc::new(MemoryCounters::new(clock.clone()));
         let ports = Ports {
             store: Arc::new(store.clone()),
@@ -111,6 +114,7 @@ impl Stage {
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 off: kernel_off.clone(),
+                moves: breaker_moves.clone(),
             }),
             counters: Some(counters.clone()),
             clock: clock.clone(),
@@ -120,7 +124,7 @@ impl Stage {
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, lanes, bus, registry, kernel_off, counters, clock, entropy, stop, running }
+        Self { engine, store, lanes, bus, registry, kernel_off, breaker_moves, counters, clock, entropy, stop, running }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.
@@ -144,15 +148,19 @@ impl Stage {
         self.running.await.expect("ended well");
     }
 
-    /// The sum over all labels of one metric.
-    pub(crate) fn number(&self, name: &str) -> f64 {
+    /// Every series as it is scraped.
+    pub(crate) fn series(&self) -> Vec<(String, f64)> {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("encoded");
-        let of = |line: &str| {
-            let (series, value) = line.rsplit_once(' ')?;
-            (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap_or(0.0))
-        };
-        let found: Vec<f64> = text.lines().filter_map(of).collect();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let of = |line: &str| line.rsplit_once(' ').map(|(series, value)| (series.to_owned(), value.parse().unwrap_or(0.0)));
+        lines.filter_map(of).collect()
+    }
+
+    /// The sum over all labels of one metric.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        let found = self.series().into_iter().filter(|(series, _)| series.split('{').next() == Some(name));
+        let found: Vec<f64> = found.map(|(_, value)| value).collect();
         assert!(!found.is_empty(), "{name} is not there");
         found.iter().sum()
     }
@@ -184,6 +192,10 @@ impl Stage {
 
     pub(crate) async fn timeouts(&self, text: &str) {
         self.configure(SnapshotKind::Timeouts, text).await.expect("in force");
+    }
+
+    pub(crate) async fn quotas(&self, text: &str) {
+        self.configure(SnapshotKind::Quotas, text).await.expect("in force");
     }
 
     async fn configure(&self, kind: SnapshotKind, text: &str) -> Result<Activated, ApiError> {

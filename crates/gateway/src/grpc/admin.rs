@@ -1,8 +1,10 @@
-//! The `Admin` service: policies, the audit trail, circuit breakers.
+//! The `Admin` service: policies, the audit trail, circuit breakers, tenants.
 
+use lockgate_core::ids::TenantId;
+use lockgate_core::rate::Rate;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, ConfigText};
-use lockgate_ports::SnapshotKind;
+use lockgate_engine::{ApiError, ConfigText, TenantView};
+use lockgate_ports::{Erased, SnapshotKind, Usage};
 use lockgate_proto::v1;
 use lockgate_proto::v1::admin_server::Admin;
 use tonic::{Request, Response};
@@ -56,6 +58,20 @@ impl Admin for AdminService {
         let breakers = self.0.engine.breakers().iter().map(convert::breaker).collect();
         Ok(Response::new(v1::ListBreakersResponse { breakers }))
     }
+
+    async fn list_tenants(&self, request: Request<v1::ListTenantsRequest>) -> Reply<v1::ListTenantsResponse> {
+        let caller = caller(&request)?;
+        answer(self.tenants(&caller, request.into_inner()).await)
+    }
+
+    async fn erase_tenant(&self, request: Request<v1::EraseTenantRequest>) -> Reply<v1::EraseTenantResponse> {
+        let caller = caller(&request)?;
+        let v1::EraseTenantRequest { tenant, confirm } = request.into_inner();
+        answer(self.0.engine.erase_tenant(&caller, &TenantId::from(tenant), &confirm).await.map(|part| {
+            let Erased { jobs, runs, live_jobs, live_runs, done } = part.erased;
+            v1::EraseTenantResponse { ended: part.ended, jobs, runs, live_jobs, live_runs, done }
+        }))
+    }
 }
 
 impl AdminService {
@@ -63,4 +79,27 @@ impl AdminService {
         let (rows, next_after) = self.0.engine.audit(caller, wire.after, page(wire.limit)).await?;
         Ok(v1::ListAuditResponse { rows: rows.iter().map(convert::audit_row).collect(), next_after })
     }
+
+    async fn tenants(&self, caller: &Caller, wire: v1::ListTenantsRequest) -> Result<v1::ListTenantsResponse, ApiError> {
+        let (after, limit) = (present(wire.after).map(TenantId::from), page(wire.limit));
+        let views = self.0.engine.tenants(caller, after.as_ref(), limit).await?;
+        let next_after = views.last().filter(|_| views.len() == limit).map(|last| last.name.to_string());
+        let tenants = views.iter().map(tenant).collect();
+        Ok(v1::ListTenantsResponse { tenants, next_after: next_after.unwrap_or_default() })
+    }
+}
+
+fn tenant(view: &TenantView) -> v1::Tenant {
+    let Usage { live, ended, runs, stored_bytes } = view.usage;
+    let quota = &view.quota;
+    let rate = |rate: Option<Rate>| rate.map(|rate| rate.to_string()).unwrap_or_default();
+    let quota = v1::TenantQuota {
+        submit_rate: rate(quota.submit_rate),
+        actor_rate: rate(quota.actor_rate),
+        jobs: quota.jobs,
+        runs: quota.runs,
+        payload_bytes: quota.payload_bytes,
+        stored_bytes: quota.stored_bytes,
+    };
+    v1::Tenant { name: view.name.to_string(), jobs: live, ended, runs, stored_bytes, quota: Some(quota) }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_proto::v1::access_server::AccessServer;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::monitor_server::MonitorServer;
 use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
@@ -20,8 +21,8 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::{
-    AccessService, AdminService, ApprovalsService, KernelService, OrchestratorService, PoolsService, SchedulerService,
-    SchedulesService, WorkerService,
+    AccessService, AdminService, ApprovalsService, KernelService, MonitorService, OrchestratorService, PoolsService,
+    SchedulerService, SchedulesService, WorkerService,
 };
 use crate::Doors;
 
@@ -29,8 +30,9 @@ use crate::Doors;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The server as a whole, and its services. They share one Store, so they share one condition.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "",
+    MonitorServer::<MonitorService>::NAME,
     AccessServer::<AccessService>::NAME,
     AdminServer::<AdminService>::NAME,
     SafetyKernelServer::<KernelService>::NAME,
@@ -47,8 +49,8 @@ const NAMES: [&str; 11] = [
 fn names(doors: Doors) -> &'static [&'static str] {
     match doors {
         Doors::All => &NAMES,
-        Doors::Kernel => &NAMES[..5],
-        Doors::Health => &NAMES[..1],
+        Doors::Kernel => &NAMES[..6],
+        Doors::Health => &NAMES[..2],
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lockgate_core::access::Permission;
-use lockgate_core::job::{Action, ActionKind};
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{Action, ActionKind, Job};
 use lockgate_core::limits::BATCH_JOBS_MAX;
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::{Caller, FieldError, JobRequest, Json};
@@ -60,15 +61,8 @@ impl SafetyKernel for KernelService {
         answer(self.simulate(&caller, request.into_inner()).await)
     }
 
-    async fn list_snapshots(&self, _: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsResponse> {
-        let known = configs::all(&self.0.engine, SnapshotKind::Policy).await;
-        let input = self.0.engine.input_policy();
-        let told = |known: Vec<configs::Known>| v1::ListSnapshotsResponse {
-            snapshots: known.iter().map(|known| known.snapshot.to_string()).collect(),
-            fail_open: input.mode == FailMode::Open,
-            fail_open_until_ms: input.until.map(|until| until.as_millis()),
-        };
-        answer(known.map(told))
+    async fn list_snapshots(&self, request: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsResponse> {
+        answer(self.snapshots(&request.into_inner().known).await)
     }
 }
 
@@ -86,6 +80,25 @@ impl OutputPolicy for KernelService {
 }
 
 impl KernelService {
+    /// What is in force, and its text unless it is the one that the caller has.
+    async fn snapshots(&self, callers: &str) -> Result<v1::ListSnapshotsResponse, ApiError> {
+        let known = configs::all(&self.0.engine, SnapshotKind::Policy).await?;
+        let in_force = known.iter().find(|known| known.in_force).filter(|known| &*known.snapshot != callers);
+        let text = match in_force {
+            Some(new) if new.activation.is_some() => {
+                self.0.engine.config_text(SnapshotKind::Policy, &new.snapshot).await?.to_string()
+            }
+            _ => String::new(),
+        };
+        let input = self.0.engine.input_policy();
+        Ok(v1::ListSnapshotsResponse {
+            snapshots: known.iter().map(|known| known.snapshot.to_string()).collect(),
+            fail_open: input.mode == FailMode::Open,
+            fail_open_until_ms: input.until.map(|until| until.as_millis()),
+            policy_text: text,
+        })
+    }
+
     async fn check_job(&self, caller: &Caller, subject: v1::Subject) -> Result<Arc<Verdict>, ApiError> {
         let job = counted(subject, caller).map_err(ApiError::Invalid)?;
         let mut verdicts = self.0.engine.check(&[Arc::new(job)]).await?;
@@ -116,13 +129,28 @@ impl KernelService {
 
     async fn simulate(&self, caller: &Caller, wire: v1::SimulateRequest) -> Result<v1::SimulateResponse, ApiError> {
         in_bounds(&wire.subjects)?;
+        if wire.job_ids.len() > BATCH_JOBS_MAX {
+            return Err(ApiError::invalid("job_ids", format_args!("must have at most {BATCH_JOBS_MAX} entries")));
+        }
         let read = |(at, subject): (usize, v1::Subject)| {
             subject_from_wire(subject, caller).map(Arc::new).map_err(|errors| numbered(at, errors))
         };
         let jobs: Result<Vec<_>, _> = wire.subjects.into_iter().enumerate().map(read).collect();
         let file = present(wire.file).unwrap_or_else(|| configs::file_name(SnapshotKind::Policy));
         let verdicts = self.0.engine.simulate_policy(&file, &wire.policy_text, &jobs?).await?;
-        Ok(v1::SimulateResponse { verdicts: verdicts.iter().map(verdict_to_wire).collect() })
+        let ids: Vec<JobId> = wire.job_ids.into_iter().map(JobId::from).collect();
+        let stored = self.0.engine.simulate_stored(caller, &file, &wire.policy_text, &ids).await?;
+        let verdicts = verdicts.iter().map(verdict_to_wire).collect();
+        Ok(v1::SimulateResponse { verdicts, jobs: stored.iter().map(simulated).collect() })
+    }
+}
+
+fn simulated((job, verdict): &(Job, Verdict)) -> v1::SimulatedJob {
+    v1::SimulatedJob {
+        job_id: job.request.job_id.to_string(),
+        topic: job.request.topic.to_string(),
+        recorded: job.life.attempt.verdict.as_deref().map(verdict_to_wire),
+        verdict: Some(verdict_to_wire(verdict)),
     }
 }
 

@@ -8,6 +8,7 @@ mod exchange;
 pub(crate) mod health;
 mod kernel;
 mod lists;
+mod monitor;
 mod orchestrator;
 mod pools;
 mod scheduler;
@@ -22,6 +23,7 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::access_server::AccessServer;
 use lockgate_proto::v1::admin_server::AdminServer;
 use lockgate_proto::v1::approvals_server::ApprovalsServer;
+use lockgate_proto::v1::monitor_server::MonitorServer;
 use lockgate_proto::v1::orchestrator_server::OrchestratorServer;
 use lockgate_proto::v1::output_policy_server::OutputPolicyServer;
 use lockgate_proto::v1::pools_server::PoolsServer;
@@ -29,13 +31,17 @@ use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::schedules_server::SchedulesServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
+use tonic::Code;
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
 
 use crate::auth::Refusal;
+use crate::calls::Unanswered;
 use crate::hosts::Stranger;
 use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
+
+pub(crate) use scheduler::submit_many;
 
 type Reply<T> = Result<tonic::Response<T>, tonic::Status>;
 
@@ -62,6 +68,9 @@ struct AccessService(Shared);
 
 /// Policies and their records.
 struct AdminService(Shared);
+
+/// How the process is.
+struct MonitorService(Shared);
 
 /// Verdicts, on jobs and on results.
 struct KernelService(Shared);
@@ -92,6 +101,7 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
             .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
     }
+    routes.add_service(MonitorServer::new(MonitorService(shared.clone())));
     routes.add_service(health_service).add_service(reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
@@ -104,6 +114,16 @@ pub(crate) fn refused(refusal: &Refusal) -> http::Response<Body> {
 
 pub(crate) fn turned_away(stranger: Stranger) -> http::Response<Body> {
     tonic::Status::permission_denied(stranger.as_str()).into_http()
+}
+
+/// Why there is no answer.
+pub(crate) fn unanswered(why: Unanswered) -> http::Response<Body> {
+    let code = match why {
+        Unanswered::Crowded => Code::ResourceExhausted,
+        Unanswered::Late => Code::DeadlineExceeded,
+        Unanswered::NoTime => Code::InvalidArgument,
+    };
+    tonic::Status::new(code, why.text()).into_http()
 }
 
 /// Turns the engine's answer into gRPC's.

@@ -95,7 +95,8 @@ fn known_kind(kind: v1::ConfigKind) -> Result<SnapshotKind, ApiError> {
     match kind {
         v1::ConfigKind::Pools => Ok(SnapshotKind::Pools),
         v1::ConfigKind::Timeouts => Ok(SnapshotKind::Timeouts),
-        v1::ConfigKind::Unspecified => Err(ApiError::invalid("kind", "must be pools or timeouts")),
+        v1::ConfigKind::Quotas => Ok(SnapshotKind::Quotas),
+        v1::ConfigKind::Unspecified => Err(ApiError::invalid("kind", "must be pools, timeouts or quotas")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use futures::Stream;
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, Submitted, Watch};
+use lockgate_engine::{ApiError, Engine, Submitted, Watch};
 use lockgate_proto::v1::scheduler_server::Scheduler;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
 use lockgate_proto::{new_job, v1};
@@ -26,7 +26,7 @@ impl Scheduler for SchedulerService {
 
     async fn submit_jobs(&self, request: Request<v1::SubmitJobsRequest>) -> Reply<v1::SubmitJobsResponse> {
         let caller = caller(&request)?;
-        answer(self.submit_many(&caller, request.into_inner().jobs).await)
+        answer(submit_many(&self.0.engine, self.0.settings.ack, &caller, request.into_inner().jobs).await)
     }
 
     async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Reply<v1::Job> {
@@ -97,24 +97,38 @@ impl SchedulerService {
         submit::one(&self.0.engine, caller, new_job(wire)).await.map(|submitted| self.accepted(&submitted))
     }
 
-    async fn submit_many(&self, caller: &Caller, wire: Vec<v1::NewJob>) -> Result<v1::SubmitJobsResponse, ApiError> {
-        let answers = submit::many(&self.0.engine, caller, wire.into_iter().map(new_job)).await?;
-        let item = |answer: Result<Submitted, ApiError>| Item {
-            item: Some(match answer {
-                Ok(submitted) => item::Item::Job(self.accepted(&submitted)),
-                Err(error) => item::Item::Error(v1::ItemError { code: error.code().into(), message: error.to_string() }),
-            }),
-        };
-        Ok(v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() })
-    }
-
     fn accepted(&self, submitted: &Submitted) -> v1::SubmitJobResponse {
-        v1::SubmitJobResponse {
-            job_id: submitted.job_id.to_string(),
-            state: v1::JobState::from(submitted.state).into(),
-            ack: self.0.settings.ack.to_owned(),
-            existing: submitted.existing,
-        }
+        accepted(submitted, self.0.settings.ack)
+    }
+}
+
+/// The same for calls and for letters.
+pub(crate) async fn submit_many(
+    engine: &Engine,
+    ack: &str,
+    caller: &Caller,
+    wire: Vec<v1::NewJob>,
+) -> Result<v1::SubmitJobsResponse, ApiError> {
+    let answers = submit::many(engine, caller, wire.into_iter().map(new_job)).await?;
+    let item = |answer: Result<Submitted, ApiError>| Item {
+        item: Some(match answer {
+            Ok(submitted) => item::Item::Job(accepted(&submitted, ack)),
+            Err(error) => item::Item::Error(v1::ItemError {
+                code: error.code().into(),
+                message: error.to_string(),
+                retry_after_ms: errors::retry_after_ms(&error),
+            }),
+        }),
+    };
+    Ok(v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() })
+}
+
+fn accepted(submitted: &Submitted, ack: &str) -> v1::SubmitJobResponse {
+    v1::SubmitJobResponse {
+        job_id: submitted.job_id.to_string(),
+        state: v1::JobState::from(submitted.state).into(),
+        ack: ack.to_owned(),
+        existing: submitted.existing,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Request bodies: JSON or, for configuration, YAML; bounded, and refused with the place where they are wrong.
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -12,6 +14,9 @@ use serde_json::value::RawValue;
 use super::Answer;
 use super::problem::Problem;
 use crate::REQUEST_BYTES_MAX;
+
+/// Slow clients are cut off: what they sent so far is memory.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A body that must be there.
 pub(super) struct Sent<T>(pub(super) T);
@@ -95,13 +100,19 @@ async fn read(request: Request) -> Answer<Bytes> {
         return Err(too_large());
     }
     let body: Body = request.into_body();
-    to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|error| {
+    let sent = tokio::time::timeout(BODY_WITHIN, to_bytes(body, REQUEST_BYTES_MAX)).await.map_err(|_| too_slow())?;
+    sent.map_err(|error| {
         let source = std::error::Error::source(&error);
         if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
             return too_large();
         }
         Problem::new(StatusCode::BAD_REQUEST, "broken_body", format_args!("the body could not be read: {error}"))
     })
+}
+
+fn too_slow() -> Problem {
+    let detail = format!("the body must be sent within {BODY_WITHIN:?}");
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
 }
 
 fn too_large() -> Problem {

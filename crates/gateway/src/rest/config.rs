@@ -1,4 +1,4 @@
-//! The files that configure where jobs run, and for how long: looked at, put in force, taken back. Policies, which have
+//! The files that configure where jobs run, for how long, and how many are let in: looked at, put in force, taken back. Policies, which have
 //! routes of their own, go through the same steps.
 
 use axum::Json;
@@ -39,29 +39,32 @@ impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
         let path = Path::<Segments>::from_request_parts(parts, state).await;
         let Path(Segments { kind, id }) =
             path.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "invalid_argument", error))?;
-        match [SnapshotKind::Pools, SnapshotKind::Timeouts].into_iter().find(|known| known.as_str() == kind) {
+        match [SnapshotKind::Pools, SnapshotKind::Timeouts, SnapshotKind::Quotas]
+            .into_iter()
+            .find(|known| known.as_str() == kind)
+        {
             Some(kind) => Ok(Self { kind, id }),
             None => {
-                let detail = format!("there is no configuration {kind:?}; there are pools and timeouts");
+                let detail = format!("there is no configuration {kind:?}; there are pools, timeouts and quotas");
                 Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail))
             }
         }
     }
 }
 
-/// The pools or timeouts in force.
+/// The pools, timeouts or quotas in force.
 #[utoipa::path(get, path = "/v1/config/{kind}", operation_id = "get_config",
-    params(("kind" = String, Path, description = "pools or timeouts")), responses((status = 200, body = Config)))]
+    params(("kind" = String, Path, description = "pools, timeouts or quotas")), responses((status = 200, body = Config)))]
 pub(super) async fn get(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
     Ok(Json(Config::from(configs::in_force(&shared.engine, path.kind).await?)))
 }
 
-/// Check pools or timeouts and put them in force. Answers when nothing is sent to a worker by others any more.
+/// Check pools, timeouts or quotas and put them in force. Answers when nothing is sent to a worker by others any more.
 ///
 /// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them, and the one in
 /// force stays.
 #[utoipa::path(put, path = "/v1/config/{kind}", operation_id = "put_config",
-    params(("kind" = String, Path, description = "pools or timeouts"), ConfigParams),
+    params(("kind" = String, Path, description = "pools, timeouts or quotas"), ConfigParams),
     request_body(content((String = "application/yaml"), (String = "text/yaml"), (ConfigBody = "application/json"))),
     responses((status = 200, body = Activated)))]
 pub(super) async fn put(
@@ -74,9 +77,9 @@ pub(super) async fn put(
     activate(&shared, &caller, path.kind, text(path.kind, params, sent)?).await
 }
 
-/// Put earlier pools or timeouts in force again.
+/// Put earlier pools, timeouts or quotas in force again.
 #[utoipa::path(post, path = "/v1/config/{kind}/rollback", operation_id = "roll_back_config",
-    params(("kind" = String, Path, description = "pools or timeouts")), request_body = RollbackBody,
+    params(("kind" = String, Path, description = "pools, timeouts or quotas")), request_body = RollbackBody,
     responses((status = 200, body = Activated)))]
 pub(super) async fn roll_back(
     State(shared): State<Shared>,
@@ -87,16 +90,16 @@ pub(super) async fn roll_back(
     take_back(&shared, &caller, path.kind, &body).await
 }
 
-/// List pools or timeouts that are or were in force, the latest activation first.
+/// List pools, timeouts or quotas that are or were in force, the latest activation first.
 #[utoipa::path(get, path = "/v1/config/{kind}/snapshots", operation_id = "config_snapshots",
-    params(("kind" = String, Path, description = "pools or timeouts")), responses((status = 200, body = Configs)))]
+    params(("kind" = String, Path, description = "pools, timeouts or quotas")), responses((status = 200, body = Configs)))]
 pub(super) async fn snapshots(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Configs>> {
     Ok(Json(Configs::from(configs::all(&shared.engine, path.kind).await?)))
 }
 
-/// Pools or timeouts that were once in force, with their text.
+/// Pools, timeouts or quotas that were once in force, with their text.
 #[utoipa::path(get, path = "/v1/config/{kind}/snapshots/{id}", operation_id = "config_snapshot",
-    params(("kind" = String, Path, description = "pools or timeouts"), ("id" = String, Path)),
+    params(("kind" = String, Path, description = "pools, timeouts or quotas"), ("id" = String, Path)),
     responses((status = 200, body = Config)))]
 pub(super) async fn snapshot(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
     find(&shared, path.kind, &path.id).await

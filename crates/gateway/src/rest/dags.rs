@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, Written};
+use super::idempotency::IdempotencyKey;
 use super::listen::Seen;
 use super::query::{DagParams, EventParams, Params, RunParams};
 use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
@@ -109,8 +110,15 @@ pub(super) async fn get(
 
 /// Start a run of a DAG.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", request_body = StartBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same as `idempotency_key`")),
     responses((status = 201, body = Started), (status = 200, description = "The key already had this very run", body = Started)))]
-pub(super) async fn start(State(shared): State<Shared>, By(caller): By, Sent(body): Sent<StartBody>) -> Answer<Response> {
+pub(super) async fn start(
+    State(shared): State<Shared>,
+    By(caller): By,
+    key: IdempotencyKey,
+    Sent(mut body): Sent<StartBody>,
+) -> Answer<Response> {
+    key.put_into(&mut body.idempotency_key)?;
     let StartBody { dag, version, params, idempotency_key } = body;
     let start = StartRun { dag, version, params: Value::Object(params), idempotency_key };
     let started = shared.engine.start_run(&caller, start).await?;

@@ -1,4 +1,4 @@
-//! Whether we live, whether we can work, and the numbers.
+//! Whether we live, whether we can work, how we are, and the numbers.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,27 +12,51 @@ use utoipa::ToSchema;
 
 use super::Answer;
 use super::problem::Problem;
+use super::views::Health;
 use crate::Shared;
 
 #[derive(Serialize, ToSchema)]
-pub(super) struct Health {
+pub(super) struct Alive {
     status: &'static str,
 }
 
-/// The process lives.
-#[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
-pub(super) async fn healthz() -> Json<Health> {
-    Json(Health { status: "alive" })
+/// The process lives. Asks nobody and waits for nothing, so that neither a Store that is away nor a busy machine makes a
+/// supervisor kill a process that would be well again by itself.
+#[utoipa::path(get, path = "/healthz", responses((status = 200, body = Alive)))]
+pub(super) async fn healthz() -> Json<Alive> {
+    Json(Alive { status: "alive" })
 }
 
-/// The Store can read and write.
-#[utoipa::path(get, path = "/readyz", responses((status = 200, body = Health)))]
-pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Health>> {
-    match shared.engine.ready().await {
-        Ok(()) => Ok(Json(Health { status: "ready" })),
+#[derive(Serialize, ToSchema)]
+pub(super) struct Readiness {
+    /// ready or degraded
+    status: &'static str,
+    /// What is wrong although calls are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// Calls can be served here. Otherwise the code of the problem says why not.
+#[utoipa::path(get, path = "/readyz", responses((status = 200, body = Readiness)))]
+pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Readiness>> {
+    let view = shared.engine.health().await;
+    let status = view.status();
+    let worst = view.findings.into_iter().next();
+    let text = worst.as_ref().map(|worst| format!("{}; {}", worst.detail, worst.trouble.advice()));
+    let code = worst.map(|worst| worst.trouble.code());
+    match (status, code, text) {
         // Whatever the reason: send the traffic elsewhere.
-        Err(error) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.code(), error)),
+        ("not_ready", Some(code), Some(text)) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, text)),
+        (status, code, detail) => Ok(Json(Readiness { status, code, detail })),
     }
+}
+
+/// How this process is: its Store, its loops, who leads, and what it stands on.
+#[utoipa::path(get, path = "/monitor/health", responses((status = 200, body = Health)))]
+pub(super) async fn monitor(State(shared): State<Shared>) -> Json<Health> {
+    Json(Health::from(shared.engine.health().await))
 }
 
 /// All metrics as OpenMetrics text.

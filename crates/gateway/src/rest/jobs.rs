@@ -6,6 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::body::{Maybe, Sent};
+use super::idempotency::IdempotencyKey;
 use super::query::{JobParams, Params};
 use super::request::{BatchBody, CancelBody, JobBody};
 use super::views::{Changed, Job, Jobs, Logs, Submitted, SubmittedItem, SubmittedJobs, Why};
@@ -13,11 +14,19 @@ use super::{Answer, By, JobPath, with_status};
 use crate::{Shared, submit};
 
 /// Submit a job.
-#[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, responses(
+#[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, params(
+    ("Idempotency-Key" = Option<String>, Header, description = "The same as `idempotency_key`"),
+), responses(
     (status = 201, description = "Accepted", body = Submitted),
     (status = 200, description = "The id or key already has this very job", body = Submitted),
 ))]
-pub(super) async fn submit(State(shared): State<Shared>, By(caller): By, Sent(job): Sent<JobBody>) -> Answer<Response> {
+pub(super) async fn submit(
+    State(shared): State<Shared>,
+    By(caller): By,
+    key: IdempotencyKey,
+    Sent(mut job): Sent<JobBody>,
+) -> Answer<Response> {
+    key.put_into(&mut job.idempotency_key)?;
     let submitted = submit::one(&shared.engine, &caller, job.read()).await?;
     let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(with_status(status, Submitted::new(&submitted, shared.settings.ack)))

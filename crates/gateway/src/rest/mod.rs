@@ -8,6 +8,7 @@ mod config;
 mod dags;
 mod dead_letters;
 mod health;
+mod idempotency;
 mod jobs;
 mod listen;
 mod overview;
@@ -17,9 +18,11 @@ mod problem;
 mod query;
 mod request;
 mod schedules;
+mod tenants;
 mod views;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
@@ -36,6 +39,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::Refusal;
+use crate::calls::Unanswered;
 use crate::hosts::Stranger;
 use crate::{Doors, Shared, tenant};
 use problem::Problem;
@@ -60,7 +64,11 @@ pub(crate) fn router(shared: Shared) -> Router {
         Doors::Kernel => governance_routes(described),
         Doors::Health => described,
     };
-    let (router, mut api) = described.routes(routes!(health::healthz)).routes(routes!(health::readyz)).split_for_parts();
+    let (router, mut api) = described
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::monitor))
+        .split_for_parts();
     problem::describe(&mut api);
     let api = Arc::new(api);
     let router = router.route("/openapi.json", get(move || async move { Json(api) }));
@@ -141,6 +149,8 @@ fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(config::roll_back))
         .routes(routes!(config::snapshots))
         .routes(routes!(config::snapshot))
+        .routes(routes!(tenants::list))
+        .routes(routes!(tenants::erase))
 }
 
 pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
@@ -180,6 +190,16 @@ pub(crate) fn turned_away(stranger: Stranger) -> Response {
         Stranger::Origin => (StatusCode::FORBIDDEN, "wrong_origin"),
     };
     Problem::new(status, code, stranger.as_str()).into_response()
+}
+
+/// Why there is no answer.
+pub(crate) fn unanswered(why: Unanswered) -> Response {
+    let (status, code, wait) = match why {
+        Unanswered::Crowded => (StatusCode::TOO_MANY_REQUESTS, "overloaded", Some(Duration::from_secs(1))),
+        Unanswered::Late => (StatusCode::GATEWAY_TIMEOUT, "deadline_exceeded", None),
+        Unanswered::NoTime => (StatusCode::BAD_REQUEST, "invalid_argument", None),
+    };
+    Problem::new(status, code, why.text()).after(wait).into_response()
 }
 
 /// The job a path names.

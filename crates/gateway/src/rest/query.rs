@@ -142,6 +142,21 @@ pub(super) struct ConfigParams {
     expected_version: Option<String>,
 }
 
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TenantParams {
+    /// Names after this one.
+    after: Option<String>,
+    /// Most tenants of the page, 1 to 1000; 50 when absent.
+    #[param(value_type = Option<u32>)]
+    limit: Option<String>,
+}
+
+impl Repeated for TenantParams {
+    const NAMES: &'static [&'static str] = &[];
+}
+
 impl Repeated for PageParams {
     const NAMES: &'static [&'static str] = &[];
 }
@@ -291,6 +306,14 @@ impl AuditParams {
         let after = read(self.after.as_deref(), &mut errors, |text| parsed("after", text)).unwrap_or(0);
         let limit = limit(self.limit.as_deref(), &mut errors);
         if errors.is_empty() { Ok((after, limit)) } else { Err(errors) }
+    }
+}
+
+impl TenantParams {
+    pub(super) fn read(self) -> Result<(Option<TenantId>, usize), Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let limit = limit(self.limit.as_deref(), &mut errors);
+        if errors.is_empty() { Ok((self.after.map(TenantId::from), limit)) } else { Err(errors) }
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct JobBody {
     labels: BTreeMap<String, String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    idempotency_key: Option<String>,
+    pub(super) idempotency_key: Option<String>,
     max_attempts: Option<u32>,
     timeout_ms: Option<u64>,
     /// RFC 3339.
@@ -135,6 +135,14 @@ pub(super) struct RollbackBody {
     pub(super) snapshot: String,
     /// Refused unless this version is in force.
     pub(super) expected_version: Option<u64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Erase)]
+pub(super) struct EraseBody {
+    /// The name of the tenant once more: nothing of it comes back.
+    pub(super) confirm: String,
 }
 
 /// Which dead letters to replay, and how.

@@ -23,7 +23,7 @@ impl Stage {
         let metrics = ConnectionMetrics::default();
         let reception = Reception { tls, connections_max, metrics: metrics.clone() };
         let rest = Router::new().route("/", get(introduction));
-        let doors = Doors { hosts: Hosts::Any, gate: Guard::Nobody, grpc: None, rest };
+        let doors = Doors { hosts: Hosts::Any, gate: Guard::Nobody, calls: Calls::new(9), grpc: None, rest };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -91,6 +91,28 @@ async fn a_request_says_where_it_comes_from() {
     let from = stream.local_addr().unwrap();
     let answer = certificates::ask(&mut stream, "/").await.unwrap();
     assert!(answer.ends_with(&format!("nobody from {from}")), "{answer}");
+}
+
+#[tokio::test]
+async fn answers_are_counted_by_how_they_went_and_probes_are_not() {
+    let stage = Stage::start(None, 10).await;
+    for path in ["/", "/", "/nowhere", "/readyz", "/healthz"] {
+        certificates::ask(&mut stage.connect().await, path).await.unwrap();
+    }
+    let mut registry = prometheus_client::registry::Registry::default();
+    stage.metrics.register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let series = text.lines().filter(|line| line.starts_with("lockgate_api_requests_total{"));
+    let mut counted: Vec<&str> = series.filter(|line| !line.ends_with(" 0")).collect();
+    counted.sort_unstable();
+    assert_eq!(
+        counted,
+        [
+            r#"lockgate_api_requests_total{door="rest",outcome="ok"} 2"#,
+            r#"lockgate_api_requests_total{door="rest",outcome="refused"} 1"#
+        ]
+    );
 }
 
 #[tokio::test]

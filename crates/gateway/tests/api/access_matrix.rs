@@ -12,7 +12,7 @@ enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-const MATRIX: [(&str, Of, &str); 130] = [
+const MATRIX: [(&str, Of, &str); 136] = [
     ("POST /lockgate.v1.Access/BindCertificate", All, "A"),
     ("POST /lockgate.v1.Access/CreateKey", Own, "A"),
     ("POST /lockgate.v1.Access/ListCredentials", Own, "A"),
@@ -20,16 +20,19 @@ const MATRIX: [(&str, Of, &str); 130] = [
     ("POST /lockgate.v1.Access/RotateKey", Own, "A"),
     ("POST /lockgate.v1.Access/WhoAmI", Own, "vsaoAwh"),
     ("POST /lockgate.v1.Admin/ActivatePolicy", All, "A"),
+    ("POST /lockgate.v1.Admin/EraseTenant", All, "A"),
     ("POST /lockgate.v1.Admin/GetPolicy", All, "aoA"),
     ("POST /lockgate.v1.Admin/ListAudit", Own, "aoA"),
     ("POST /lockgate.v1.Admin/ListBreakers", All, "vsaoA"),
     ("POST /lockgate.v1.Admin/ListPolicies", All, "aoA"),
+    ("POST /lockgate.v1.Admin/ListTenants", Own, "vsaoA"),
     ("POST /lockgate.v1.Admin/RollBackPolicy", All, "A"),
     ("POST /lockgate.v1.Admin/VerifyAudit", All, "aoA"),
     ("POST /lockgate.v1.Approvals/Approve", Own, "aA"),
     ("POST /lockgate.v1.Approvals/ListApprovals", Own, "vsaoA"),
     ("POST /lockgate.v1.Approvals/Reject", Own, "aA"),
     ("POST /lockgate.v1.Approvals/ReleaseOutput", Own, "aA"),
+    ("POST /lockgate.v1.Monitor/GetHealth", All, "vsaoA"),
     ("POST /lockgate.v1.Orchestrator/CancelDAG", Own, "soA"),
     ("POST /lockgate.v1.Orchestrator/GetDAG", Own, "vsaoA"),
     ("POST /lockgate.v1.Orchestrator/GetDAGRun", Own, "vsaoA"),
@@ -68,6 +71,7 @@ const MATRIX: [(&str, Of, &str); 130] = [
     ("POST /lockgate.v1.Scheduler/SubmitJobs", Own, "soA"),
     ("POST /lockgate.v1.Scheduler/WatchJob", Own, "vsaoA"),
     ("POST /lockgate.v1.Worker/Attach", All, "w"),
+    ("GET /monitor/health", All, "vsaoA"),
     ("GET /v1/approvals", Own, "vsaoA"),
     ("GET /v1/audit", Own, "aoA"),
     ("GET /v1/audit/verify", All, "aoA"),
@@ -93,6 +97,7 @@ const MATRIX: [(&str, Of, &str); 130] = [
     ("GET /v1/runs", Own, "vsaoA"),
     ("GET /v1/runs/{id}", Own, "vsaoA"),
     ("GET /v1/runs/{id}/events", Own, "vsaoA"),
+    ("GET /v1/tenants", Own, "vsaoA"),
     ("GET /v1/whoami", Own, "vsaoAwh"),
     ("GET /v1/workers", All, "vsaoA"),
     ("POST /v1/certificates", All, "A"),
@@ -120,6 +125,7 @@ const MATRIX: [(&str, Of, &str); 130] = [
     ("POST /v1/runs/{id}/rerun", Own, "oA"),
     ("POST /v1/runs/{id}/resolve", Own, "oA"),
     ("POST /v1/runs/{id}/resume", Own, "oA"),
+    ("POST /v1/tenants/{tenant}/erase", All, "A"),
     ("POST /v1/workers/{id}/drain", All, "oA"),
     ("PUT /v1/config/{kind}", All, "A"),
     ("PUT /v1/policy", All, "A"),

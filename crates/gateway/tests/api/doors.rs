@@ -79,7 +79,7 @@ async fn a_web_page_that_leads_its_own_name_here_is_turned_away() {
 async fn health_and_readiness_answer_on_both_doors() {
     let server = Server::start().await;
     assert_eq!(server.get("/healthz").await.json, json!({ "status": "alive" }));
-    assert_eq!(server.get("/readyz").await.json, json!({ "status": "ready" }));
+    server.wait_for("it is up", async || server.get("/readyz").await.json == json!({ "status": "ready" })).await;
     let mut health = HealthClient::new(server.channel().await);
     for service in ["", "lockgate.v1.Scheduler", "lockgate.v1.Worker", "lockgate.v1.Pools", "lockgate.v1.SafetyKernel"] {
         let check = health.check(HealthCheckRequest { service: service.to_owned() }).await.expect("an answer");
@@ -106,6 +106,7 @@ async fn reflection_knows_every_service() {
         "lockgate.v1.Access",
         "lockgate.v1.Admin",
         "lockgate.v1.Approvals",
+        "lockgate.v1.Monitor",
         "lockgate.v1.Orchestrator",
         "lockgate.v1.OutputPolicy",
         "lockgate.v1.Pools",
@@ -125,8 +126,9 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 67] = [
+const ROUTES: [&str; 70] = [
     "get /healthz",
+    "get /monitor/health",
     "get /readyz",
     "get /v1/approvals",
     "get /v1/audit",
@@ -156,6 +158,7 @@ const ROUTES: [&str; 67] = [
     "get /v1/schedules",
     "get /v1/schedules/{name}",
     "get /v1/schedules/{name}/slots",
+    "get /v1/tenants",
     "get /v1/whoami",
     "get /v1/workers",
     "post /v1/certificates",
@@ -190,6 +193,7 @@ const ROUTES: [&str; 67] = [
     "post /v1/schedules/{name}/remove",
     "post /v1/schedules/{name}/resume",
     "post /v1/schedules/{name}/trigger",
+    "post /v1/tenants/{tenant}/erase",
     "post /v1/workers/{id}/drain",
     "put /v1/config/{kind}",
     "put /v1/policy",

@@ -39,8 +39,10 @@ async fn a_job_is_judged_before_anybody_submits_it() {
     let verdict = kernel.check(check(What::Subject(subject("j", "job.deploy")))).await.expect("judged").into_inner();
     assert_eq!((verdict.decision(), verdict.rule.as_str()), (Decision::RequireApproval, "deploys"));
     assert_eq!(verdict.approval.and_then(|terms| terms.request_expiry_ms), Some(3_600_000));
-    let snapshots = kernel.list_snapshots(v1::ListSnapshotsRequest {}).await.expect("listed").into_inner().snapshots;
-    assert_eq!(snapshots, [verdict.snapshot]);
+    let told = kernel.list_snapshots(v1::ListSnapshotsRequest::default()).await.expect("listed").into_inner();
+    assert_eq!((&told.snapshots, told.policy_text.as_str()), (&vec![verdict.snapshot.clone()], POLICY));
+    let known = v1::ListSnapshotsRequest { known: verdict.snapshot };
+    assert_eq!(kernel.list_snapshots(known).await.expect("listed").into_inner().policy_text, "", "the caller has it");
     assert_eq!(server.stored().await, 0);
 
     let shell = v1::Subject { capability: "shell".into(), ..subject("j", "job.x") };
@@ -114,6 +116,7 @@ async fn another_policy_is_tried_without_being_put_in_force() {
         policy_text: text.into(),
         subjects: vec![subject("", "job.deploy"), subject("", "job.x")],
         file: "new.yaml".into(),
+        job_ids: Vec::new(),
     };
     let stricter = POLICY.replace("topics: [job.forbidden, action.url]", "topics: [job.*]");
     let verdicts = kernel.simulate(request(&stricter)).await.expect("tried").into_inner().verdicts;
@@ -124,6 +127,26 @@ async fn another_policy_is_tried_without_being_put_in_force() {
     let bad = v1::SimulateRequest { subjects: vec![subject("", "job.x"), subject("", "")], ..request(POLICY) };
     let status = kernel.simulate(bad).await.expect_err("refused");
     assert!(status.message().starts_with("subjects[1].topic"), "{status:?}");
+}
+
+#[tokio::test]
+async fn stored_jobs_are_judged_anew_by_their_ids_and_only_the_callers_own() {
+    let server = Server::governed().await;
+    let mut kernel = kernel(&server).await;
+    let id = server.submit_as_ann(json!({ "topic": "job.x" })).await;
+    let request = || v1::SimulateRequest {
+        policy_text: POLICY.replace("topics: [job.forbidden, action.url]", "topics: [job.*]"),
+        job_ids: vec!["never-heard-of".into(), id.clone()],
+        ..v1::SimulateRequest::default()
+    };
+    let jobs = kernel.simulate(request()).await.expect("tried").into_inner().jobs;
+    let [job] = jobs.as_slice() else { panic!("one of them is stored: {jobs:?}") };
+    let decision = |verdict: &Option<v1::Verdict>| verdict.as_ref().expect("a verdict").decision();
+    assert_eq!((job.job_id.as_str(), job.topic.as_str()), (id.as_str(), "job.x"));
+    assert_eq!((decision(&job.recorded), decision(&job.verdict)), (Decision::Allow, Decision::Deny));
+    let mut stranger = tonic::Request::new(request());
+    stranger.metadata_mut().insert("x-lockgate-tenant", "other".parse().expect("metadata"));
+    assert!(kernel.simulate(stranger).await.expect("tried").into_inner().jobs.is_empty());
 }
 
 #[tokio::test]

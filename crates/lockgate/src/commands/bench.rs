@@ -7,13 +7,14 @@ mod governed;
 mod latency;
 mod limits;
 mod online;
+mod overload;
 mod procfs;
 mod report;
 mod schedules;
-mod server;
+pub(super) mod server;
 mod shared;
 mod throughput;
-mod traffic;
+pub(super) mod traffic;
 
 use clap::Args;
 use tempfile::TempDir;
@@ -130,6 +131,7 @@ async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
     governed::measure(scale, report).await?;
     latency::measure(&bed, scale, report).await?;
     online::measure(report).await?;
+    overload::measure(&bed, scale.quick, report).await?;
     dags::measure(&bed, scale.quick, report).await?;
     schedules::measure(&bed, scale.quick, report).await?;
     backlog::measure(scale, report).await

@@ -1,4 +1,4 @@
-//! Files that configure a server: what `lockgate pools` and `lockgate timeouts` have in common, and `lockgate policy`
+//! Files that configure a server: what `lockgate pools`, `timeouts` and `quotas` have in common, and `lockgate policy`
 //! where it is the same.
 
 pub(super) mod files;
@@ -20,12 +20,15 @@ pub(super) struct Kind {
     load: files::Load,
     /// What holds while no file was ever applied.
     builtin: &'static str,
+    /// The JSON Schema of such files.
+    schema: &'static str,
 }
 
 pub(super) const POOLS: Kind = Kind {
     wire: v1::ConfigKind::Pools,
     load: files::LOAD_POOLS,
     builtin: "no pools were ever applied: one pool, `default`, takes every topic; `lockgate pools apply FILE` changes that",
+    schema: lockgate_core::pools::SCHEMA,
 };
 
 pub(super) const TIMEOUTS: Kind = Kind {
@@ -33,6 +36,15 @@ pub(super) const TIMEOUTS: Kind = Kind {
     load: files::LOAD_TIMEOUTS,
     builtin: "no timeouts were ever applied: 120s to start and 300s to run for every topic; \
               `lockgate timeouts apply FILE` changes that",
+    schema: lockgate_core::timeouts::SCHEMA,
+};
+
+pub(super) const QUOTAS: Kind = Kind {
+    wire: v1::ConfigKind::Quotas,
+    load: files::LOAD_QUOTAS,
+    builtin: "no quotas were ever applied: nobody is limited but by 10,000,000 jobs that have not ended; \
+              `lockgate quotas apply FILE` changes that",
+    schema: lockgate_core::quotas::SCHEMA,
 };
 
 // The commands say in their own words what these do, so there is nothing to say here that help would print.
@@ -58,6 +70,9 @@ pub(super) struct Show {
     #[arg(default_value = "", hide_default_value = true)]
     snapshot: String,
 }
+
+#[derive(Args, Debug)]
+pub(super) struct Schema {}
 
 #[derive(Args, Debug)]
 pub(super) struct History {}
@@ -116,6 +131,13 @@ impl Show {
         let request = v1::GetConfigRequest { kind: kind.wire.into(), snapshot: self.snapshot };
         let response = session.pools().get_config(request).await;
         shown::text(&view::Config::from(session.answer(response)?), kind.builtin, session.out)
+    }
+}
+
+impl Schema {
+    pub(super) fn run(self, kind: &Kind, out: Output) -> Result<Exit, CliError> {
+        out.line(kind.schema.trim_end())?;
+        Ok(Exit::Success)
     }
 }
 

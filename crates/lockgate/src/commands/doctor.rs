@@ -1,8 +1,10 @@
 //! `lockgate doctor`: what the servers' settings mean for the promises.
 
 use clap::Args;
+use lockgate_core::time::Timestamp;
 use lockgate_ports::Clock;
 use lockgate_ports::checkup::{Check, Grade};
+use lockgate_tls::{Clear, Tls};
 use serde::Serialize;
 
 use crate::clock::SystemClock;
@@ -42,22 +44,54 @@ impl Doctor {
 
 /// A server that cannot be looked over does not hide what is wrong with the others.
 async fn examine(servers: &Servers) -> Vec<(&'static str, Check)> {
-    let now = || SystemClock.now();
-    let postgres = match lockgate_postgres::Options::of(&servers.database).await {
-        Ok(options) => lockgate_postgres::examine(&options, now).await,
-        Err(error) => Err(error),
-    };
-    let postgres = postgres.map_err(|error| error.to_string());
-    let redis = lockgate_redis::examine(&servers.redis(), now).await.map_err(|error| error.to_string());
-    let nats = lockgate_nats::examine(&servers.nats()).await.map_err(|error| error.to_string());
+    let found = [
+        ("PostgreSQL", postgres(servers).await.map_err(|error| error.to_string())),
+        ("Redis", redis(servers).await.map_err(|error| error.to_string())),
+        ("NATS", nats(servers).await.map_err(|error| error.to_string())),
+    ];
     let mut checks = Vec::new();
-    for (server, found) in [("PostgreSQL", postgres), ("Redis", redis), ("NATS", nats)] {
+    for (server, found) in found {
         match found {
             Ok(found) => checks.extend(found.into_iter().map(|check| (server, check))),
             Err(error) => checks.push((server, Check::new("reachable", "no", Grade::Bad, error))),
         }
     }
     checks
+}
+
+fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+async fn postgres(servers: &Servers) -> Result<Vec<Check>, lockgate_postgres::ConnectError> {
+    let options = servers.database().await?;
+    Ok(with_wire(options.wire.tls(), servers, lockgate_postgres::examine(&options, now).await?))
+}
+
+async fn redis(servers: &Servers) -> Result<Vec<Check>, lockgate_redis::ConnectError> {
+    let options = servers.redis()?;
+    Ok(with_wire(options.tls.as_ref(), servers, lockgate_redis::examine(&options, now).await?))
+}
+
+async fn nats(servers: &Servers) -> Result<Vec<Check>, lockgate_nats::ConnectError> {
+    let options = servers.nats()?;
+    Ok(with_wire(options.tls.as_ref(), servers, lockgate_nats::examine(&options).await?))
+}
+
+/// How a server was reached, before what was found there. A connection that is to be safe is made so or not at all.
+fn with_wire(tls: Option<&Tls>, servers: &Servers, found: Vec<Check>) -> Vec<Check> {
+    const WHAT: &str = "connection";
+    let wire = match tls {
+        Some(tls) if tls.shows_certificate() => {
+            Check::new(WHAT, "TLS, both sides", Grade::Good, "each has seen whom it speaks with")
+        }
+        Some(_) => Check::new(WHAT, "TLS", Grade::Good, "nobody on the way reads along"),
+        None if servers.clear() == Clear::HereOnly => {
+            Check::new(WHAT, "in the clear", Grade::Good, "the server is on this machine")
+        }
+        None => Check::new(WHAT, "in the clear", Grade::Notice, "as --insecure-servers allows: a network would read along"),
+    };
+    std::iter::once(wire).chain(found).collect()
 }
 
 fn show(checks: Vec<(&'static str, Check)>, out: Output) -> Result<(), CliError> {

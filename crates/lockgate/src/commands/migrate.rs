@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::servers;
+use crate::servers::{self, ClearArgs, DatabaseTlsArgs};
 
 /// Bring the database up to date; `serve` does it by itself, and many at once take turns
 #[derive(Args, Debug)]
@@ -13,6 +13,12 @@ pub(crate) struct Migrate {
     /// PostgreSQL or CockroachDB to bring up to date
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: String,
+
+    #[command(flatten)]
+    tls: DatabaseTlsArgs,
+
+    #[command(flatten)]
+    clear: ClearArgs,
 }
 
 #[derive(Serialize)]
@@ -22,7 +28,8 @@ struct Migrated {
 
 impl Migrate {
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
-        servers::migrate(&servers::database(&self.database_url).await?).await?;
+        let options = servers::database(&self.database_url, &self.tls.read()?, self.clear.clear()).await?;
+        servers::migrate(&options).await?;
         if out.is_json() {
             out.json(&Migrated { up_to_date: true })?;
         } else {

@@ -29,6 +29,8 @@ enum Command {
     Apply(config::Apply),
     /// Check a pools file without a server and tell every fault
     Lint(config::Lint),
+    /// Print the JSON Schema of pools files, for editors
+    Schema(config::Schema),
     /// Print the pools in force, or earlier ones
     Show(config::Show),
     /// List pools that are or were in force, the latest first
@@ -46,6 +48,7 @@ impl Pools {
         let connect = async || Session::connect(connection, out).await;
         match self.command {
             Command::Lint(command) => command.run(&POOLS, out),
+            Command::Schema(command) => command.run(&POOLS, out),
             Command::List(command) => command.run(&connect().await?).await,
             Command::Pause(command) => command.run(&connect().await?).await,
             Command::Resume(command) => command.run(&connect().await?).await,

@@ -4,8 +4,10 @@ mod banner;
 mod files;
 mod governance;
 mod ground;
+mod guard;
 mod identity;
 mod keyfile;
+mod letters;
 mod numbers;
 mod roles;
 mod routing;
@@ -89,6 +91,9 @@ pub(crate) struct Serve {
     servers: ServerArgs,
 
     #[command(flatten)]
+    letters: letters::LetterArgs,
+
+    #[command(flatten)]
     governance: governance::GovernanceArgs,
 
     #[command(flatten)]
@@ -142,6 +147,7 @@ impl Serve {
             let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
             return Err(CliError::Usage(text.to_owned()));
         }
+        self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
     }

@@ -21,6 +21,8 @@ enum Command {
     Apply(config::Apply),
     /// Check a timeouts file without a server and tell every fault
     Lint(config::Lint),
+    /// Print the JSON Schema of timeouts files, for editors
+    Schema(config::Schema),
     /// Print the timeouts in force, or earlier ones
     Show(config::Show),
     /// List timeouts that are or were in force, the latest first
@@ -34,6 +36,7 @@ impl Timeouts {
         let connect = async || Session::connect(connection, out).await;
         match self.command {
             Command::Lint(command) => command.run(&TIMEOUTS, out),
+            Command::Schema(command) => command.run(&TIMEOUTS, out),
             Command::Apply(command) => command.run(&TIMEOUTS, &connect().await?).await,
             Command::Show(command) => command.run(&TIMEOUTS, &connect().await?).await,
             Command::History(command) => command.run(&TIMEOUTS, &connect().await?).await,

@@ -131,6 +131,9 @@ fn policies_are_listed_shown_compared_and_rolled_back() {
     let stricter = files.write("stricter.yaml", &POLICY.replace("job.always_fail", "job.noop"));
     let simulated = server.run(&["policy", "simulate", "--policy", &stricter, "--since", "1h", "--json"]).json();
     assert_eq!((&simulated["judged"], simulated["changed"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+    assert_eq!(simulated["cut"], json!(false));
+    let cut = server.run(&["policy", "simulate", "--policy", &stricter, "--limit", "1"]);
+    assert!(cut.stderr().contains("of 1 verdicts") && cut.stderr().contains("higher --limit"), "{}", cut.stderr());
     let change = &simulated["changed"][0];
     assert_eq!((&change["old"]["decision"], &change["new"]["decision"]), (&json!("allow"), &json!("deny")));
     let first = server.run(&["policy", "list", "--json"]).json();

@@ -155,6 +155,32 @@ async fn the_api_speaks_tls_and_knows_certificates() {
     assert!(String::from_utf8_lossy(&me.stdout).contains("robot"), "{me:?}");
 }
 
+#[tokio::test]
+async fn a_kernel_that_asks_for_certificates_judges_for_those_who_show_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    certificates(folder.path());
+    let (cert, key, ca) = (at("server.pem"), at("server.key"), at("ca.pem"));
+    let listener = ["--auth", "--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca];
+    let kernel = Server::start(&[&["--roles", "kernel"], &listener[..]].concat()).await;
+    let admin = admin_key(&kernel);
+    let bind = ["auth", "certificate", "bind", "dns:client.example", "--name", "governed", "--role", "scheduler"];
+    let bound = kernel.cli(&[&["--tls-ca", &ca, "--api-key", &admin], &bind[..]].concat()).await;
+    assert!(bound.status.success(), "{bound:?}");
+
+    let remote = ["--safety-kernel", &kernel.api, "--safety-kernel-retry", "1s", "--safety-kernel-ca", &ca];
+    let (client, client_key) = (at("client.pem"), at("client.key"));
+    let shown = ["--safety-kernel-cert", &client, "--safety-kernel-tls-key", &client_key];
+    let governed = Server::start(&[&remote[..], &shown].concat()).await;
+    let echoed = governed.cli(&ECHO).await;
+    assert!(echoed.status.success(), "{echoed:?}");
+
+    let nobody = Server::start(&remote).await;
+    let submitted = nobody.cli(&["submit", "job.echo", "--job-id", "waits"]).await;
+    assert!(submitted.status.success(), "{submitted:?}");
+    nobody.wait_for_output(&["why", "waits"], "Safety kernel unavailable").await;
+}
+
 /// An authority, and what it vouches for.
 fn certificates(folder: &Path) {
     let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("written");

@@ -11,7 +11,8 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use tonic::transport::Channel;
@@ -84,10 +85,15 @@ impl Server {
 
     /// SIGTERM, a clean end, and a new process on the same folder and port.
     pub(crate) async fn restart(&mut self) {
+        self.stop().await;
+        self.start_again().await;
+    }
+
+    /// SIGTERM and a clean end.
+    pub(crate) async fn stop(&mut self) {
         signal(&self.child, "TERM").await;
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("a status");
         assert!(status.success(), "a stop on SIGTERM is not a failure: {status}");
-        self.start_again().await;
     }
 
     /// It hangs: connections stay, nothing is answered.
@@ -97,6 +103,20 @@ impl Server {
 
     pub(crate) async fn resume(&self) {
         signal(&self.child, "CONT").await;
+    }
+
+    /// A metric of this process, all labels together; 0 if it does not say.
+    pub(crate) async fn number(&self, name: &str) -> f64 {
+        let address = self.banner["metrics"].as_str().expect("an address");
+        let address = address.trim_start_matches("http://").trim_end_matches("/metrics");
+        let mut stream = TcpStream::connect(address).await.expect("connected");
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("asked");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("answered");
+        let series = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let own = series.filter(|(series, _)| series.split('{').next() == Some(name));
+        own.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
     }
 
     pub(crate) async fn client(&self) -> Client {

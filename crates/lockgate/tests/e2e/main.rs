@@ -1,6 +1,7 @@
 //! The binary as its users run it: real processes, real sockets, a real data folder.
 
 mod access;
+mod chaos;
 mod cluster;
 mod crash;
 mod dags;
@@ -9,6 +10,7 @@ mod folder;
 mod governance;
 mod harness;
 mod pools;
+mod quotas;
 mod restart;
 mod schedules;
 mod tour;

@@ -9,7 +9,7 @@ mod store;
 
 pub use bus::MemoryBus;
 pub use clock::ManualClock;
-pub use counters::{MemoryCounters, OnlyLooking, Windows};
+pub use counters::{Buckets, MemoryCounters, OnlyLooking, Windows};
 pub use entropy::SeededEntropy;
 pub use lanes::{Bounds, MemoryLanes};
-pub use store::MemoryStore;
+pub use store::{MemoryStore, Mood};

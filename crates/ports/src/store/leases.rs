@@ -14,4 +14,24 @@ pub trait Leases: Send + Sync {
 
     /// Gives the lease up at once, if `holder` has it.
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError>;
+
+    /// Every lease that somebody ever took, by name.
+    async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRow {
+    pub name: String,
+    /// None when it was given up.
+    pub holder: Option<String>,
+    pub epoch: u64,
+    /// How much longer it is good for, by the Store's clock; negative since it ran out.
+    pub left_ms: i64,
+}
+
+impl LeaseRow {
+    /// Whether somebody holds it.
+    pub fn is_held(&self) -> bool {
+        self.holder.is_some() && self.left_ms > 0
+    }
 }

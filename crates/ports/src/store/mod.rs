@@ -1,4 +1,4 @@
-//! The truth: jobs, runs, schedules, sessions, leases, configuration, credentials, audit.
+//! The truth: jobs, runs, schedules, sessions, leases, configuration, credentials, audit, tenants.
 //!
 //! The Store takes decisions, not columns. One [`Jobs::commit`] call writes next state, events, dead letter and outbox
 //! of every item atomically; an item whose evidence no longer holds fails alone.
@@ -14,6 +14,7 @@ mod runs;
 mod schedules;
 mod sessions;
 mod snapshots;
+mod tenants;
 mod upkeep;
 
 pub use audit::Trail;
@@ -21,15 +22,19 @@ pub use credentials::Credentials;
 pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Listing, LogLine, OutboxEntry};
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
-pub use leases::Leases;
+pub use leases::{LeaseRow, Leases};
 pub use places::{next_place, places};
 pub use runs::{DagRow, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
 pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
 pub use sessions::{SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
+pub use tenants::{Erased, Tenants, Usage};
 pub use upkeep::{OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
-pub trait Store: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Upkeep {}
+pub trait Store: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Upkeep {}
 
-impl<T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Upkeep + ?Sized> Store for T {}
+impl<T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Upkeep + ?Sized> Store
+    for T
+{
+}

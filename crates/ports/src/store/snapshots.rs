@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::ActorId;
 use lockgate_core::pools::{ALL_OPEN, BUILTIN_DEFAULT};
+use lockgate_core::quotas::BUILTIN_QUOTAS;
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::BUILTIN_TIMEOUTS;
 use lockgate_core::verdict::BUILTIN_ALLOW;
@@ -35,10 +36,11 @@ pub enum SnapshotKind {
     Pools,
     Timeouts,
     PoolStates,
+    Quotas,
 }
 
 impl SnapshotKind {
-    pub const ALL: [Self; 4] = [Self::Policy, Self::Pools, Self::Timeouts, Self::PoolStates];
+    pub const ALL: [Self; 5] = [Self::Policy, Self::Pools, Self::Timeouts, Self::PoolStates, Self::Quotas];
 
     /// What is in force before anything was activated.
     pub const fn builtin(self) -> &'static str {
@@ -47,6 +49,7 @@ impl SnapshotKind {
             Self::Pools => BUILTIN_DEFAULT,
             Self::Timeouts => BUILTIN_TIMEOUTS,
             Self::PoolStates => ALL_OPEN,
+            Self::Quotas => BUILTIN_QUOTAS,
         }
     }
 
@@ -56,6 +59,7 @@ impl SnapshotKind {
             Self::Pools => "pools",
             Self::Timeouts => "timeouts",
             Self::PoolStates => "pool_states",
+            Self::Quotas => "quotas",
         }
     }
 }

@@ -90,6 +90,30 @@ async fn a_command_ends_with_its_output_and_exit_code() {
     assert!(failed("none").contains("field `command`"));
 }
 
+#[tokio::test]
+async fn policy_may_keep_a_job_from_starting_programs_and_from_opening_connections() {
+    let (mut stream, _running, _edge) = builtin(true).await;
+    let folder = tempfile::tempdir().unwrap();
+    let touch = |name: &str| format!("touch {}", folder.path().join(name).display());
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    nobody.set_nonblocking(true).unwrap();
+    let call = serde_json::json!({ "url": format!("http://{}/", nobody.local_addr().unwrap()) }).to_string();
+    stream.assign([
+        Assignment { exec: Some(false), ..exec("no-exec", &touch("forbidden")) },
+        Assignment { exec: Some(true), ..exec("exec", &touch("allowed")) },
+        Assignment { network: Some(false), ..exec("exec-offline", &touch("offline")) },
+        Assignment { network: Some(false), ..job("no-network", "job.http_call", &call) },
+    ]);
+    let ends = stream.results(4).await;
+    let refused = |name: &str, what: &str| matches!(&ends[name], Outcome::FailedFatal(failed) if failed.error == format!("policy does not let this job {what}"));
+    assert!(refused("no-exec", "start programs (constraint exec)"), "{ends:?}");
+    assert!(refused("no-network", "open connections (constraint network)"), "{ends:?}");
+    assert!(matches!(&ends["exec"], Outcome::Succeeded(_)) && matches!(&ends["exec-offline"], Outcome::Succeeded(_)));
+    let made = |name: &str| folder.path().join(name).exists();
+    assert!(made("allowed") && made("offline") && !made("forbidden"), "only what was allowed happened");
+    assert!(nobody.accept().is_err(), "nobody called");
+}
+
 /// Starts a command whose grandchild prints its pid and waits; returns that pid once it is known.
 async fn grandchild(stream: &mut Attached, job: Assignment) -> i32 {
     stream.assign([job]);

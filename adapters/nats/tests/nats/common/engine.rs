@@ -86,7 +86,11 @@ fn submit(state: &mut State, submission: Submission) -> Answer<v1::SubmitJobsRes
     state.callers.push(format!("{}/{}", submission.caller.tenant, submission.caller.actor));
     let mut item = |job: v1::NewJob| {
         if job.topic == "bad" {
-            return Error(v1::ItemError { code: "invalid_argument".into(), message: "the topic is bad".into() });
+            return Error(v1::ItemError {
+                code: "invalid_argument".into(),
+                message: "the topic is bad".into(),
+                retry_after_ms: None,
+            });
         }
         let job_id = if job.job_id.is_empty() { job.idempotency_key } else { job.job_id };
         let times = state.jobs.entry(job_id.clone()).or_default();

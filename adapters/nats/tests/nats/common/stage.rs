@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, consumer, stream};
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
-use lockgate_nats::{Doors, Guard, MemoryGuard, Terms, Transport};
+use lockgate_nats::{Doors, Guard, MemoryGuard, Served, Terms, Transport};
 use lockgate_proto::v1;
 use lockgate_testbed::Nats;
 use prost::Message;
@@ -46,7 +46,7 @@ impl Stage {
     pub(crate) async fn open_without_server(&self, guard: Arc<dyn Guard>) -> Doors {
         let transport = Transport::connect(&options(&self.nats), entropy()).await.expect("the options are fine");
         let engine: Arc<FakeEngine> = Arc::clone(&self.engine);
-        Doors::open(Arc::new(transport), self.terms, engine, guard).await.expect("the doors open")
+        Doors::open(Arc::new(transport), self.terms, Served::SubmitsAndResults, engine, guard).await.expect("the doors open")
     }
 
     /// Doors open before their streams are there.

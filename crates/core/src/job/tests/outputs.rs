@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Duty, OutputStage, Scanned};
+use super::super::{Duty, LetOut, OutputStage, Scanned};
 use super::*;
 use crate::audit::Action;
 use crate::output::{OutputDecision, OutputVerdict};
@@ -111,4 +111,22 @@ fn an_unchecked_result_says_so_and_still_owes_its_scan() {
     assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Unchecked);
     assert_eq!(ended.audit()[0].action, Action::OutputUnchecked);
     assert!(story.job.owes(Duty::Scan));
+}
+
+#[test]
+fn a_held_result_that_nobody_can_scan_is_let_out_once_and_taken_back_by_a_later_scan() {
+    let let_out = |attempt| {
+        Input::LetOut(LetOut { attempt, why: "the scanner did not answer".into(), result: Json::parse("\"raw\"").unwrap() })
+    };
+    let mut story = Story::running();
+    assert!(story.decide(let_out(1)).is_err(), "nothing is held");
+    done(&mut story, OutputStep::Scan { hold: true });
+    assert!(story.decide(let_out(9)).is_err(), "of another attempt");
+    let out = story.apply(let_out(1)).unwrap();
+    assert_eq!((story.state(), out.audit()[0].action), (JobState::Succeeded, Action::OutputUnchecked));
+    assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Unchecked);
+    assert!(story.job.result_is_out() && story.job.owes(Duty::Scan));
+    assert!(story.decide(let_out(1)).is_err(), "it is out already");
+    scan(&mut story, verdict(OutputDecision::Quarantine, None));
+    assert_eq!(story.state(), JobState::OutputQuarantined);
 }

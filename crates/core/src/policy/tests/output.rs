@@ -1,7 +1,7 @@
 //! Results: what is decided without reading them, and what by reading them.
 
 use super::*;
-use crate::output::OutputDecision;
+use crate::output::{OutputDecision, OutputStep};
 use crate::scan::FindingKey;
 
 const POLICY: &str = "version: 1
@@ -135,4 +135,31 @@ fn output_checks_are_on_as_soon_as_there_are_rules() {
     assert!(load(POLICY).output().enabled());
     assert!(!load("version: 1\n").output().enabled());
     assert!(!load(&POLICY.replace("fail_mode: open\n", "fail_mode: open\n  enabled: false\n")).output().enabled());
+}
+
+fn request(topic: &str) -> JobRequest {
+    let new = NewJob { topic: topic.to_owned(), ..NewJob::default() };
+    JobRequest::check(new, &Caller::new("acme", "ann"), || "job".into()).unwrap()
+}
+
+#[test]
+fn where_the_rules_are_unknown_nothing_comes_out_unless_the_check_is_switched_off() {
+    let (gate, off) = (OutputGate::new(key(), None), OutputGate::new(key(), Some(false)));
+    let job = request("job.a");
+    assert_eq!(gate.step(&OutputRules::Unknown, &job, 1), OutputStep::Scan { hold: true });
+    assert_eq!(gate.fail_mode(&OutputRules::Unknown, &job), FailMode::Closed, "no mode of a policy lets it out");
+    assert_eq!(gate.content(&OutputRules::Unknown, &job, &Json::null()), None);
+    assert!(gate.clean(&OutputRules::Unknown, &job, "BADGE-1234".into()).contains("withheld"));
+    assert_eq!(off.step(&OutputRules::Unknown, &job, 1), OutputStep::Pass);
+    assert_eq!(&*off.clean(&OutputRules::Unknown, &job, "BADGE-1234".into()), "BADGE-1234");
+    assert_eq!(gate.step(&OutputRules::None, &job, 1), OutputStep::Pass, "nobody made a rule");
+}
+
+#[test]
+fn what_nobody_can_read_is_held_back_where_a_rule_had_to_see_it_whatever_the_fail_mode() {
+    let (gate, rules) = (OutputGate::new(key(), None), OutputRules::Of(std::sync::Arc::new(load(POLICY))));
+    assert_eq!(gate.fail_mode(&rules, &request("job.a")), FailMode::Open);
+    let verdict = gate.unreadable(&rules, &request("job.a"), 1, "too large").unwrap();
+    assert_eq!((verdict.decision, &*verdict.rule), (OutputDecision::Quarantine, "badges"));
+    assert!(verdict.reason.contains("too large"), "{}", verdict.reason);
 }

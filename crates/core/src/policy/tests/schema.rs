@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::keys;
 use super::*;
 use crate::config::schema_check::{same_keys, strings, words};
+use crate::scan::Scanners;
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
@@ -64,4 +65,35 @@ fn what_the_schema_requires_the_parser_asks_for() {
             .collect();
         assert_eq!(asked, strings(&schema().pointer(pointer).unwrap()["required"]), "{pointer}");
     }
+}
+
+#[test]
+fn the_reference_names_every_key_decision_and_scanner() {
+    let doc = include_str!("../../../../../docs/policy.md");
+    let sections = [
+        &keys::POLICY,
+        &keys::DEFAULT,
+        &keys::RULE,
+        &keys::MATCH,
+        &keys::VELOCITY,
+        &keys::CONSTRAINTS,
+        &keys::APPROVAL,
+        &keys::REMEDIATION,
+        &keys::PATTERN,
+        &keys::OUTPUT,
+        &keys::OUTPUT_RULE,
+        &keys::OUTPUT_MATCH,
+        &keys::FAIL_MODE,
+        &keys::INPUT_POLICY,
+        &keys::CASE,
+        &keys::REQUEST,
+        &keys::EXPECT,
+    ];
+    let known = sections.iter().flat_map(|section| section.keys.iter().copied());
+    let decisions = Decision::ALL.map(Decision::as_str).into_iter().chain(OutputDecision::ALL.map(OutputDecision::as_str));
+    let words = known.chain(decisions).chain(Scanners::builtin().names()).chain(super::super::facts::JOB_FIELDS);
+    // `hold` is shown with its value, as it has only one that does anything.
+    let told = |word: &str| doc.contains(&format!("`{word}`")) || doc.contains(&format!("`{word}: true`"));
+    let missing: Vec<&str> = words.filter(|word| !told(word)).collect();
+    assert!(missing.is_empty(), "docs/policy.md does not name {missing:?}");
 }

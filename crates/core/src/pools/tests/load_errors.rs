@@ -95,7 +95,7 @@ fn names_and_shapes_of_pools_are_refused_at_their_line() {
 
 #[test]
 fn limits_are_refused_at_their_line() {
-    let rate = "rate must be 1 to 1000000 starts per s, m or h, such as 100/m";
+    let rate = "rate must be 1 to 1000000 per s, m or h, such as 100/m";
     for (limit, message) in [
         ("name: l", "the limit limits nothing; add max_concurrent or rate"),
         ("max_concurrent: 1", "the limit has no \"name\"; add it"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::rate::Rate;
 
 const FULL: &str = "
 topics:

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, Ticket};
+use lockgate_core::rate::Rate;
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement};
 use lockgate_ports::memory::{ManualClock, MemoryCounters};
-use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Kernel, Standing, VelocityAsk};
+use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Kernel, Standing, VelocityAsk};
 
 use crate::LocalKernel;
 
@@ -43,6 +44,10 @@ impl Counters for Watched {
 
     async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway> {
         self.counters.add(total, by).await
+    }
+
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
+        self.counters.take(buckets, want).await
     }
 
     async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway> {

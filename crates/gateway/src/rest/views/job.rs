@@ -37,7 +37,8 @@ pub(in crate::rest) struct Job {
     priority: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
-    /// What the platform says about the job beside the client's labels: `safety_bypassed`, `safety_bypass_reason`.
+    /// What the platform says about the job beside the client's labels: `safety_bypassed`, `safety_bypass_reason`, and
+    /// `safety_bypassed_output` while its result is out unscanned.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     platform_labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -4,6 +4,7 @@ use lockgate_engine::{ApiError, Submitted as EngineSubmitted};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::errors::retry_after_ms;
 use crate::rest::problem::FieldProblem;
 
 /// An acknowledged job.
@@ -37,6 +38,9 @@ pub(in crate::rest) struct ItemError {
     /// Every field that was refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
+    /// When sending it again makes sense, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -63,8 +67,8 @@ impl SubmittedItem {
 
 impl From<ApiError> for ItemError {
     fn from(error: ApiError) -> Self {
-        let (code, message) = (error.code(), error.to_string());
+        let (code, message, retry_after_ms) = (error.code(), error.to_string(), retry_after_ms(&error));
         let fields = if let ApiError::Invalid(fields) = error { fields } else { Vec::new() };
-        Self { code, message, errors: fields.into_iter().map(FieldProblem::from).collect() }
+        Self { code, message, errors: fields.into_iter().map(FieldProblem::from).collect(), retry_after_ms }
     }
 }

@@ -15,6 +15,7 @@ use lockgate_core::ids::SessionId;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_gateway::{Gateway, GatewaySettings};
+use lockgate_ports::Bus;
 use lockgate_ports::memory::{ManualClock, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use prometheus_client::registry::Registry;
@@ -47,6 +48,23 @@ pub(crate) struct Server {
     _loops: watch::Sender<bool>,
 }
 
+/// What a server stands on. Servers on clones share it.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: MemoryStore,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) engine: Settings,
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let store = MemoryStore::new(clock.clone());
+        Self { clock, store, bus: Arc::new(MemoryBus::default()), engine: Settings::default() }
+    }
+}
+
 impl Server {
     pub(crate) async fn start() -> Self {
         let in_process_session = Some(SessionId::from(IN_PROCESS));
@@ -54,18 +72,22 @@ impl Server {
     }
 
     pub(crate) async fn start_with(settings: GatewaySettings) -> Self {
-        let clock = Arc::new(ManualClock::default());
+        Self::start_on(Stage::default(), settings).await
+    }
+
+    pub(crate) async fn start_on(stage: Stage, settings: GatewaySettings) -> Self {
+        let Stage { clock, store, bus, engine } = stage;
         let ports = Ports {
-            store: Arc::new(MemoryStore::new(clock.clone())),
+            store: Arc::new(store),
             lanes: Arc::new(MemoryLanes::default()),
-            bus: Arc::new(MemoryBus::default()),
+            bus,
             kernel: Arc::new(LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None)),
             counters: None,
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(7)),
         };
         let mut registry = Registry::default();
-        let engine = Engine::new(ports, Settings::default(), Metrics::new(&mut registry));
+        let engine = Engine::new(ports, engine, Metrics::new(&mut registry));
         let (loops, stop) = watch::channel(false);
         let running = engine.clone();
         tokio::spawn(async move { running.run(stop).await });

@@ -28,15 +28,7 @@ impl Bed {
 
     /// Everything in the one process but what the servers do.
     pub(super) fn cluster(servers: &Servers) -> Self {
-        let Servers { database, redis, nats, installation } = servers;
-        let named = [
-            ("--database-url", database.clone()),
-            ("--redis-url", redis.clone()),
-            ("--nats-url", nats.join(",")),
-            ("--installation", installation.clone()),
-        ];
-        let args = named.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
-        Self { name: "cluster", args }
+        Self { name: "cluster", args: servers.words() }
     }
 }
 
@@ -52,9 +44,10 @@ pub(super) struct WorkerProcess {
     _child: Child,
 }
 
+/// Where a server listens.
 #[derive(Deserialize)]
-struct Started {
-    api: String,
+pub(in crate::commands) struct Started {
+    pub(in crate::commands) api: String,
     metrics: String,
 }
 
@@ -72,14 +65,14 @@ impl Server {
 
     pub(super) async fn start_with(args: &[&str]) -> Result<Self, CliError> {
         let folder = TempDir::with_prefix("lockgate-bench-")?;
-        let (child, started) = launch(folder.path(), args).await?;
+        let (child, started) = launch(this_binary()?, folder.path(), args).await?;
         Ok(Self { child, api: started.api, metrics: started.metrics, folder })
     }
 
     /// kill -9, and a new process on the same folder.
     pub(super) async fn crash_and_restart(&mut self) -> Result<(), CliError> {
         self.child.kill().await?;
-        let (child, started) = launch(self.folder.path(), &[]).await?;
+        let (child, started) = launch(this_binary()?, self.folder.path(), &[]).await?;
         (self.child, self.api, self.metrics) = (child, started.api, started.metrics);
         Ok(())
     }
@@ -116,14 +109,18 @@ fn sum_of(name: &str, text: &str) -> Option<f64> {
     text.lines().filter_map(of).reduce(|sum, value| sum + value)
 }
 
-fn this_binary() -> Result<Command, CliError> {
+pub(in crate::commands) fn this_binary() -> Result<Command, CliError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     Ok(command)
 }
 
-async fn launch(folder: &Path, args: &[&str]) -> Result<(Child, Started), CliError> {
-    let mut command = this_binary()?;
+/// Starts a server without a worker, and waits until it is up. `command` runs this binary.
+pub(in crate::commands) async fn launch(
+    mut command: Command,
+    folder: &Path,
+    args: &[&str],
+) -> Result<(Child, Started), CliError> {
     // Where it stands is said by its arguments alone.
     for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL"] {
         command.env_remove(variable);

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(4);
 
 #[derive(Clone)]
-pub(super) struct Client {
+pub(in crate::commands) struct Client {
     api: String,
     /// Of its own, so that what others left in a shared database is not mistaken for its work.
     tenant: AsciiMetadataValue,
@@ -38,12 +38,15 @@ fn endpoint(api: &str) -> Result<Endpoint, CliError> {
     Ok(endpoint.tcp_nodelay(true).initial_stream_window_size(2 << 20).initial_connection_window_size(4 << 20))
 }
 
+pub(super) async fn channel(api: &str) -> Result<Channel, CliError> {
+    endpoint(api)?.connect().await.map_err(|error| CliError::Server(error.to_string()))
+}
+
 impl Client {
-    pub(super) async fn connect(api: &str) -> Result<Self, CliError> {
+    pub(in crate::commands) async fn connect(api: &str) -> Result<Self, CliError> {
         let mut channels = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            let channel = endpoint(api)?.connect().await.map_err(|error| CliError::Server(error.to_string()))?;
-            channels.push(SchedulerClient::new(channel).max_decoding_message_size(32 << 20));
+            channels.push(SchedulerClient::new(channel(api).await?).max_decoding_message_size(32 << 20));
         }
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| CliError::Server(error.to_string()))?;
@@ -53,17 +56,17 @@ impl Client {
     }
 
     /// The same client at a server that has come back, maybe elsewhere.
-    pub(super) async fn again(&self, api: &str) -> Result<Self, CliError> {
+    pub(in crate::commands) async fn again(&self, api: &str) -> Result<Self, CliError> {
         Ok(Self { tenant: self.tenant.clone(), ..Self::connect(api).await? })
     }
 
-    pub(super) fn request<T>(&self, message: T) -> Request<T> {
+    pub(in crate::commands) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.metadata_mut().insert("x-lockgate-tenant", self.tenant.clone());
         request
     }
 
-    pub(super) fn stub(&self) -> SchedulerClient<Channel> {
+    pub(in crate::commands) fn stub(&self) -> SchedulerClient<Channel> {
         self.channels[0].clone()
     }
 
@@ -160,7 +163,7 @@ fn noop(n: usize) -> v1::NewJob {
 }
 
 /// The body of a plain HTTP answer.
-pub(super) async fn get(url: &str) -> Result<String, CliError> {
+pub(in crate::commands) async fn get(url: &str) -> Result<String, CliError> {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(host).await?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lockgate_core::config::ConfigError;
 use lockgate_core::policy::Policy;
 use lockgate_core::pools::Pools;
+use lockgate_core::quotas::Quotas;
 use lockgate_core::timeouts::Timeouts;
 use serde::Serialize;
 
@@ -26,6 +27,9 @@ pub(in crate::commands) const LOAD_POOLS: Load = |file, text| Pools::load(file, 
 
 pub(in crate::commands) const LOAD_TIMEOUTS: Load =
     |file, text| Timeouts::load(file, text).map(|timeouts| timeouts.snapshot().clone());
+
+pub(in crate::commands) const LOAD_QUOTAS: Load =
+    |file, text| Quotas::load(file, text).map(|quotas| quotas.snapshot().clone());
 
 /// A file without faults, for programs.
 #[derive(Debug, Serialize)]

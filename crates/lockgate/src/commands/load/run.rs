@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_refused_job_stops_the_load() {
-        let error = v1::ItemError { code: "invalid".to_owned(), message: "no".to_owned() };
+        let error = v1::ItemError { code: "invalid".to_owned(), message: "no".to_owned(), retry_after_ms: None };
         let item = v1::submit_jobs_response::Item { item: Some(Item::Error(error)) };
         assert!(refuse_first_error(v1::SubmitJobsResponse { jobs: vec![item] }).is_err());
         assert!(refuse_first_error(v1::SubmitJobsResponse { jobs: Vec::new() }).is_ok());

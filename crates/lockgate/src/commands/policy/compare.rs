@@ -1,14 +1,13 @@
 //! What another policy would have decided about jobs of the past.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
 use lockgate_core::verdict::Verdict;
 use lockgate_proto::{v1, verdict_from_wire};
 use serde::Serialize;
-use tonic::Code;
 
-use super::explain::subject_of;
 use super::{Source, Text};
 use crate::args;
 use crate::error::{CliError, Exit};
@@ -17,9 +16,6 @@ use crate::session::Session;
 use crate::view;
 
 const PAGE: u32 = 1_000;
-/// A request is sent when its payloads reach this, well below what a server takes.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
-const BATCH_JOBS: usize = 1_000;
 
 /// Judge stored jobs by another policy and print the verdicts that would change
 ///
@@ -62,6 +58,8 @@ struct Which {
 #[derive(Debug, Default, Serialize)]
 struct Compared {
     judged: usize,
+    /// There are older jobs that `--limit` left out.
+    cut: bool,
     changed: Vec<Change>,
 }
 
@@ -95,43 +93,29 @@ impl Diff {
 /// Without an old policy, the verdicts on record are compared with.
 async fn compare(session: &mut Session, which: Which, old: Option<&Text>, new: &Text) -> Result<Compared, CliError> {
     let mut compared = Compared::default();
-    let (mut batch, mut bytes) = (Vec::new(), 0);
     let mut jobs = Jobs::new(which, session.out);
-    while let Some(job) = jobs.next(session).await? {
-        bytes += job.payload_json.len();
-        batch.push(job);
-        if bytes >= BATCH_BYTES || batch.len() >= BATCH_JOBS {
-            judge(session, std::mem::take(&mut batch), old, new, &mut compared).await?;
-            bytes = 0;
+    while let Some(ids) = jobs.page(session).await? {
+        let before = match old {
+            None => BTreeMap::new(),
+            Some(old) => simulate(session, old, &ids).await?.into_iter().map(|job| (job.id, job.verdict)).collect(),
+        };
+        let after = simulate(session, new, &ids).await?;
+        compared.judged += after.len();
+        for job in after {
+            let old = match (old, before.get(&job.id)) {
+                (None, _) => job.recorded,
+                (Some(_), Some(verdict)) => Some(verdict.clone()),
+                // It came or went between the two questions.
+                (Some(_), None) => continue,
+            };
+            if old.as_ref().is_none_or(|old| differs(old, &job.verdict)) {
+                let (old, new) = (old.as_ref().map(view::Verdict::from), view::Verdict::from(&job.verdict));
+                compared.changed.push(Change { job_id: job.id, topic: job.topic, old, new });
+            }
         }
     }
-    judge(session, batch, old, new, &mut compared).await?;
+    compared.cut = jobs.cut;
     Ok(compared)
-}
-
-async fn judge(
-    session: &Session,
-    batch: Vec<v1::Job>,
-    old: Option<&Text>,
-    new: &Text,
-    compared: &mut Compared,
-) -> Result<(), CliError> {
-    let recorded: Vec<Option<Verdict>> = batch.iter().map(|job| job.verdict.clone().map(verdict_from_wire)).collect();
-    let names: Vec<(String, String)> = batch.iter().map(|job| (job.job_id.clone(), job.topic.clone())).collect();
-    let subjects: Vec<v1::Subject> = batch.into_iter().map(subject_of).collect();
-    let before = match old {
-        None => recorded,
-        Some(old) => simulate(session, old, subjects.clone()).await?.into_iter().map(Some).collect(),
-    };
-    let after = simulate(session, new, subjects).await?;
-    compared.judged += names.len();
-    for (((job_id, topic), old), new) in names.into_iter().zip(before).zip(after) {
-        if old.as_ref().is_none_or(|old| differs(old, &new)) {
-            let (old, new) = (old.as_ref().map(view::Verdict::from), view::Verdict::from(&new));
-            compared.changed.push(Change { job_id, topic, old, new });
-        }
-    }
-    Ok(())
 }
 
 /// A mere change of rule or reason is none.
@@ -139,66 +123,63 @@ fn differs(old: &Verdict, new: &Verdict) -> bool {
     old.decision != new.decision || old.constraints != new.constraints || old.approval != new.approval
 }
 
-async fn simulate(session: &Session, policy: &Text, subjects: Vec<v1::Subject>) -> Result<Vec<Verdict>, CliError> {
-    let asked = subjects.len();
-    let request = v1::SimulateRequest { policy_text: policy.text.clone(), subjects, file: policy.name.clone() };
-    let response = session.kernel().simulate(request).await;
-    let verdicts = session.answer(response)?.verdicts;
-    if verdicts.len() == asked {
-        return Ok(verdicts.into_iter().map(verdict_from_wire).collect());
-    }
-    Err(CliError::Server(format!("the server answered {} of {asked} questions", verdicts.len())))
+/// A stored job under another policy.
+struct Judged {
+    id: String,
+    topic: String,
+    recorded: Option<Verdict>,
+    verdict: Verdict,
 }
 
-/// Stored jobs with their payloads, newest first.
+/// Retention may be faster than we are: jobs that are gone are left out.
+async fn simulate(session: &Session, policy: &Text, ids: &[String]) -> Result<Vec<Judged>, CliError> {
+    let request = v1::SimulateRequest {
+        policy_text: policy.text.clone(),
+        file: policy.name.clone(),
+        job_ids: ids.to_vec(),
+        subjects: Vec::new(),
+    };
+    let response = session.kernel().simulate(request).await;
+    let judged = |job: v1::SimulatedJob| {
+        let verdict = job.verdict.map(verdict_from_wire);
+        let verdict = verdict.ok_or_else(|| CliError::Server("the server answered without a verdict".to_owned()))?;
+        Ok(Judged { id: job.job_id, topic: job.topic, recorded: job.recorded.map(verdict_from_wire), verdict })
+    };
+    session.answer(response)?.jobs.into_iter().map(judged).collect()
+}
+
+/// Ids of stored jobs, newest first.
 struct Jobs {
-    page: std::vec::IntoIter<v1::Job>,
     /// None at the end of the list.
     cursor: Option<String>,
     left: usize,
     not_before_ms: Option<i64>,
+    /// More were there than were asked for.
+    cut: bool,
 }
 
 impl Jobs {
     fn new(which: Which, out: Output) -> Self {
         let not_before_ms = which.since.map(|since| out.earlier(since));
-        Self { page: Vec::new().into_iter(), cursor: Some(String::new()), left: which.limit, not_before_ms }
+        Self { cursor: Some(String::new()), left: which.limit, not_before_ms, cut: false }
     }
 
-    async fn next(&mut self, session: &mut Session) -> Result<Option<v1::Job>, CliError> {
-        while self.left > 0 {
-            let Some(listed) = self.page.next() else {
-                if self.turn(session).await? {
-                    continue;
-                } else {
-                    return Ok(None);
-                };
-            };
-            if self.not_before_ms.is_some_and(|limit| listed.submitted_at_ms < limit) {
-                return Ok(None);
-            }
-            match session.client.get_job(v1::GetJobRequest { job_id: listed.job_id }).await {
-                // Retention may be faster than we are.
-                Err(status) if status.code() == Code::NotFound => {}
-                response => {
-                    self.left -= 1;
-                    return session.answer(response).map(Some);
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads the next page, if there is one.
-    async fn turn(&mut self, session: &mut Session) -> Result<bool, CliError> {
-        let Some(cursor) = self.cursor.take() else { return Ok(false) };
-        let limit = u32::try_from(self.left).unwrap_or(PAGE).min(PAGE);
+    /// The next page, which may be empty, if there is one. The last one tells whether there would be more.
+    async fn page(&mut self, session: &mut Session) -> Result<Option<Vec<String>>, CliError> {
+        let Some(cursor) = self.cursor.take().filter(|_| !self.cut) else { return Ok(None) };
+        let limit = u32::try_from(self.left.saturating_add(1)).unwrap_or(PAGE).min(PAGE);
         let request = v1::ListJobsRequest { limit, cursor, ..v1::ListJobsRequest::default() };
         let response = session.client.list_jobs(request).await;
         let page = session.answer(response)?;
-        self.cursor = (!page.next_cursor.is_empty()).then_some(page.next_cursor);
-        self.page = page.jobs.into_iter();
-        Ok(true)
+        let recent = |job: &v1::Job| self.not_before_ms.is_none_or(|limit| job.submitted_at_ms >= limit);
+        let listed = page.jobs.len();
+        let mut ids: Vec<String> = page.jobs.into_iter().take_while(recent).map(|job| job.job_id).collect();
+        let reached_the_end = ids.len() < listed || page.next_cursor.is_empty();
+        self.cursor = (!reached_the_end).then_some(page.next_cursor);
+        self.cut = ids.len() > self.left;
+        ids.truncate(self.left);
+        self.left -= ids.len();
+        Ok(Some(ids))
     }
 }
 
@@ -211,6 +192,9 @@ fn show(compared: &Compared, out: Output) -> Result<Exit, CliError> {
         out.line(&table(compared, out))?;
     }
     out.remark(&format!("{} of {} verdicts change", compared.changed.len(), compared.judged));
+    if compared.cut {
+        out.remark("older jobs were left out; judge them too with a higher --limit");
+    }
     Ok(Exit::Success)
 }
 

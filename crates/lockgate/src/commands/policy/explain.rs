@@ -107,7 +107,7 @@ async fn stored(session: &mut Session, job_id: &str) -> Result<v1::Subject, CliE
 }
 
 /// What policy sees of a stored job.
-pub(super) fn subject_of(job: v1::Job) -> v1::Subject {
+fn subject_of(job: v1::Job) -> v1::Subject {
     v1::Subject {
         priority: job.priority,
         job_id: job.job_id,

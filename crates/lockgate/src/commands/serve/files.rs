@@ -10,7 +10,7 @@ use lockgate_engine::{ApiError, ConfigText, Engine};
 use lockgate_ports::SnapshotKind;
 use tokio::sync::watch;
 
-use crate::commands::config::files::{LOAD_POLICY, LOAD_POOLS, LOAD_TIMEOUTS, Load};
+use crate::commands::config::files::{LOAD_POLICY, LOAD_POOLS, LOAD_QUOTAS, LOAD_TIMEOUTS, Load};
 use crate::error::CliError;
 
 /// How often a file is looked at.
@@ -40,6 +40,9 @@ pub(super) const TIMEOUTS: Kind = Kind {
     load: LOAD_TIMEOUTS,
     name: "the timeouts file",
 };
+
+pub(super) const QUOTAS: Kind =
+    Kind { flag: "--quotas", kind: SnapshotKind::Quotas, actor: "quotas-file", load: LOAD_QUOTAS, name: "the quotas file" };
 
 /// A file as it was last looked at.
 pub(super) struct ConfigFile {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lockgate_core::breaker::BreakerSettings;
-use lockgate_core::policy::FailMode;
+use lockgate_core::policy::{FailMode, OutputGate};
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::LocalKernel;
 use lockgate_kernel::{Address, Options, RemoteKernel, Secret, Tls};
 use lockgate_ports::{Clock, Counters, Kernel};
+use lockgate_tls::Files;
 
 use super::keyfile;
 use crate::args;
@@ -51,6 +52,11 @@ pub(crate) struct GovernanceArgs {
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN", help_heading = "Governance")]
     safety_kernel_retry: Duration,
 
+    /// Jobs a second that are judged once a safety kernel that was away is back
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..), value_name = "COUNT",
+        help_heading = "Governance")]
+    pub(super) release_rate: u32,
+
     /// Key of role scheduler for a safety kernel that asks for credentials
     #[arg(long, env = "SAFETY_KERNEL_API_KEY", hide_env_values = true, requires = "safety_kernel", value_name = "KEY",
         value_parser = secret, help_heading = "Governance")]
@@ -59,6 +65,14 @@ pub(crate) struct GovernanceArgs {
     /// Certificate authority of the safety kernel, a PEM file; the public ones unless given
     #[arg(long, env = "SAFETY_KERNEL_TLS_CA", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
     safety_kernel_ca: Option<PathBuf>,
+
+    /// Certificate to show to the safety kernel, a PEM file, if it was bound to the role scheduler there
+    #[arg(long, env = "SAFETY_KERNEL_TLS_CERT", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
+    safety_kernel_cert: Option<PathBuf>,
+
+    /// Key of that certificate, a PEM file
+    #[arg(long, env = "SAFETY_KERNEL_TLS_KEY", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
+    safety_kernel_tls_key: Option<PathBuf>,
 
     /// Refuse to start rather than speak with the safety kernel in the clear
     #[arg(long, env = "SAFETY_KERNEL_TLS_REQUIRED", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new(),
@@ -89,6 +103,11 @@ impl GovernanceArgs {
         })
     }
 
+    fn files(&self) -> Files {
+        let Self { safety_kernel_ca, safety_kernel_cert, safety_kernel_tls_key, .. } = self;
+        Files { ca: safety_kernel_ca.clone(), cert: safety_kernel_cert.clone(), key: safety_kernel_tls_key.clone() }
+    }
+
     /// Whoever judges: the kernel elsewhere if one is named, else this process. `counters` are those shared with other
     /// replicas, if there are any.
     pub(super) fn kernel(
@@ -100,19 +119,21 @@ impl GovernanceArgs {
         let Some(uri) = self.safety_kernel.clone() else {
             return Ok(Arc::new(LocalKernel::new(clock.clone(), key, self.output_policy).sharing(counters)));
         };
-        if self.safety_kernel_insecure && (self.safety_kernel_tls_required || self.safety_kernel_ca.is_some()) {
+        let files = self.files();
+        if self.safety_kernel_insecure && (self.safety_kernel_tls_required || files != Files::default()) {
             return Err(CliError::Usage(
                 "SAFETY_KERNEL_INSECURE contradicts the other SAFETY_KERNEL_TLS settings".to_owned(),
             ));
         }
         let tls = match self.safety_kernel_insecure {
             true => Tls::Insecure,
-            false => Tls::Required { ca: self.safety_kernel_ca.clone() },
+            false => Tls::Required(files),
         };
         let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
-        let options = Options { breaker, outputs: self.output_policy.unwrap_or(true), ..Options::default() };
-        let remote =
-            RemoteKernel::new(&Address { uri, tls, key: self.safety_kernel_key.clone() }, clock.clone(), counters, options);
+        let (address, options) =
+            (Address { uri, tls, key: self.safety_kernel_key.clone() }, Options { breaker, ..Options::default() });
+        let gate = OutputGate::new(key, self.output_policy);
+        let remote = RemoteKernel::new(&address, clock.clone(), counters, gate, options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))
     }
 }

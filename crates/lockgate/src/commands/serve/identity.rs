@@ -43,6 +43,11 @@ pub(crate) struct IdentityArgs {
         help_heading = HEADING)]
     jwt_keys: Option<String>,
 
+    /// Authority of the https server that has the JWK set, PEM; the public ones unless given
+    #[arg(long, env = "LOCKGATE_JWT_CA", hide_env_values = true, requires = "jwt_keys", value_name = "FILE",
+        help_heading = HEADING)]
+    jwt_ca: Option<PathBuf>,
+
     /// Certificate chain of this server, PEM; read again when it changes
     #[arg(long, env = "LOCKGATE_TLS_CERT", hide_env_values = true, requires = "tls_key", value_name = "FILE",
         help_heading = HEADING)]
@@ -161,7 +166,11 @@ impl IdentityArgs {
             true => KeySource::Url(keys.clone()),
             false => KeySource::File(keys.into()),
         };
-        let tokens = JwtTokens::new(JwtSettings::new(issuer, audience, keys));
+        if self.jwt_ca.is_some() && matches!(keys, KeySource::File(_)) {
+            return Err(CliError::Usage("--jwt-ca does nothing with a file of keys: --jwt-keys must be a URL".to_owned()));
+        }
+        let ca = self.jwt_ca.clone();
+        let tokens = JwtTokens::new(JwtSettings { ca, ..JwtSettings::new(issuer, audience, keys) });
         Ok(Some(Arc::new(tokens.map_err(|error| CliError::Usage(error.to_string()))?)))
     }
 }

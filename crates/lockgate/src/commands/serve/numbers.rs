@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use lockgate_nats::NatsBus;
+use lockgate_nats::{DoorCounters, NatsBus};
 use lockgate_postgres::PostgresStore;
 use lockgate_redis::RedisLanes;
 use lockgate_sqlite::SqliteStore;
@@ -12,10 +12,28 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
-/// A name, what it means, and its value now.
-type Number = (&'static str, &'static str, u64);
+/// A name and what it means.
+type Meaning = (&'static str, &'static str);
 
-const COMMITS: (&str, &str) = ("lockgate_store_commits", "Transactions made durable, one sync each");
+const COMMITS: Meaning = ("lockgate_store_commits", "Transactions made durable, one sync each");
+/// What only a cluster has.
+const SHARED: [Meaning; 7] = [
+    ("lockgate_store_statements", "Statements sent to the database"),
+    ("lockgate_store_round_trips", "Times somebody waited for the database"),
+    ("lockgate_store_rows_written", "Rows inserted, updated and deleted by changes of jobs"),
+    ("lockgate_lanes_round_trips", "Times somebody waited for Redis"),
+    ("lockgate_bus_published", "Messages with doorbells sent over NATS"),
+    ("lockgate_bus_received", "Messages with doorbells that came over NATS"),
+    ("lockgate_bus_dropped", "Messages with doorbells that could not be sent"),
+];
+
+/// What only a process with a letter box has.
+const LETTERS: [Meaning; 4] = [
+    ("lockgate_letters_answered", "Submits over NATS that were answered, be it with a refusal"),
+    ("lockgate_letters_committed", "Submits taken from the stream of NATS and committed"),
+    ("lockgate_letters_doubled", "Submits found in the stream of NATS that were done already"),
+    ("lockgate_letters_dead", "Submits over NATS that became dead letters"),
+];
 
 /// Reads numbers whenever somebody asks for the metrics.
 struct Numbers<F>(F);
@@ -26,9 +44,9 @@ impl<F> Debug for Numbers<F> {
     }
 }
 
-impl<F: Fn() -> Vec<Number> + Send + Sync + 'static> Collector for Numbers<F> {
+impl<F: Fn() -> Vec<(Meaning, u64)> + Send + Sync + 'static> Collector for Numbers<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, help, value) in (self.0)() {
+        for ((name, help), value) in (self.0)() {
             let counter = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
             counter.encode(metric)?;
@@ -39,23 +57,61 @@ impl<F: Fn() -> Vec<Number> + Send + Sync + 'static> Collector for Numbers<F> {
 
 pub(super) fn of_sqlite(registry: &mut Registry, store: &Arc<SqliteStore>) {
     let store = store.clone();
-    registry.register_collector(Box::new(Numbers(move || vec![(COMMITS.0, COMMITS.1, store.commits())])));
+    registry.register_collector(Box::new(Numbers(move || vec![(COMMITS, store.commits())])));
+}
+
+pub(super) fn of_letters(registry: &mut Registry, meter: impl Fn() -> DoorCounters + Send + Sync + 'static) {
+    let numbers = move || {
+        let DoorCounters { answered, committed, doubled, dead, held: _ } = meter();
+        LETTERS.into_iter().zip([answered, committed, doubled, dead]).collect()
+    };
+    registry.register_collector(Box::new(Numbers(numbers)));
 }
 
 pub(super) fn of_cluster(registry: &mut Registry, store: &Arc<PostgresStore>, lanes: &Arc<RedisLanes>, bus: &Arc<NatsBus>) {
     let (store, lanes, bus) = (store.clone(), lanes.clone(), bus.clone());
     let numbers = move || {
         let (sql, redis, nats) = (store.counters(), lanes.counters(), bus.counters());
-        vec![
-            (COMMITS.0, COMMITS.1, sql.transactions),
-            ("lockgate_store_statements", "Statements sent to the database", sql.statements),
-            ("lockgate_store_round_trips", "Times somebody waited for the database", sql.round_trips),
-            ("lockgate_store_rows_written", "Rows inserted, updated and deleted by changes of jobs", sql.rows_written),
-            ("lockgate_lanes_round_trips", "Times somebody waited for Redis", redis.round_trips),
-            ("lockgate_bus_published", "Messages with doorbells sent over NATS", nats.published),
-            ("lockgate_bus_received", "Messages with doorbells that came over NATS", nats.received),
-            ("lockgate_bus_dropped", "Messages with doorbells that could not be sent", nats.dropped),
-        ]
+        let shared = [
+            sql.statements,
+            sql.round_trips,
+            sql.rows_written,
+            redis.round_trips,
+            nats.published,
+            nats.received,
+            nats.dropped,
+        ];
+        std::iter::once((COMMITS, sql.transactions)).chain(SHARED.into_iter().zip(shared)).collect()
     };
     registry.register_collector(Box::new(Numbers(numbers)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use lockgate_gateway::ConnectionMetrics;
+
+    use super::*;
+
+    #[test]
+    fn the_reference_names_every_family_outside_of_the_engine() {
+        let mut text = String::from("| name | type | labels | says |\n|---|---|---|---|\n");
+        for (name, kind, labels, help) in ConnectionMetrics::described() {
+            text += &format!("| `{name}` | {kind} | {labels} | {help} |\n");
+        }
+        for (name, help) in std::iter::once(COMMITS).chain(SHARED).chain(LETTERS) {
+            text += &format!("| `{name}_total` | counter |  | {help} |\n");
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+        let page = std::fs::read_to_string(&path).expect("the reference");
+        let (begin, end) = ("<!-- sockets and adapters: generated -->\n", "<!-- sockets and adapters: end -->");
+        let (before, rest) = page.split_once(begin).expect("where the part begins");
+        let (written, after) = rest.split_once(end).expect("where the part ends");
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&path, format!("{before}{begin}{text}{end}{after}")).expect("written");
+        } else {
+            assert_eq!(written, text, "docs/metrics.md differs; UPDATE_EXPECT=1 rewrites it");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Where jobs run and for how long, as files say it.
+//! Where jobs run, for how long, and how many are let in, as files say it.
 
 use std::path::PathBuf;
 
@@ -13,4 +13,8 @@ pub(crate) struct RoutingArgs {
     /// Timeouts file: put in force at the start and whenever it changes
     #[arg(long, env = "TIMEOUT_CONFIG_PATH", hide_env_values = true, value_name = "FILE", help_heading = "Routing")]
     pub(super) timeouts: Option<PathBuf>,
+
+    /// Quotas file: put in force at the start and whenever it changes
+    #[arg(long, env = "QUOTA_CONFIG_PATH", hide_env_values = true, value_name = "FILE", help_heading = "Routing")]
+    pub(super) quotas: Option<PathBuf>,
 }

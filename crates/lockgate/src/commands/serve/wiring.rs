@@ -7,6 +7,7 @@ use lockgate_core::access::ApiKey;
 use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, MadeKey, Metrics, Ports, Settings};
 use lockgate_gateway::{Access, ConnectionMetrics, Gateway, GatewaySettings};
+use lockgate_nats::Doors;
 use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, StoreError};
 use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker, WorkerError};
@@ -15,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::files::{ConfigFile, POLICY, POOLS, TIMEOUTS};
+use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
 use super::roles::Cast;
 use super::{Serve, banner, governance, keyfile};
 use crate::clock::SystemClock;
@@ -38,6 +39,8 @@ pub(super) struct Server {
     worker: Option<Part>,
     files: Vec<Part>,
     gateway: Part,
+    /// Where jobs come in over NATS.
+    letters: Option<Part>,
     /// Beside a door with TLS, one for the built-in worker.
     inner: Option<Part>,
     metrics_server: Part,
@@ -86,6 +89,13 @@ fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> Part
         if let Err(error) = gateway.serve(listener, stopped(stopping)).await {
             tracing::error!(%error, "the API could not be served");
         }
+    })
+}
+
+fn letters_part(doors: Doors) -> Part {
+    Part::start("the door for letters", |stopping| async move {
+        stopped(stopping).await;
+        doors.stop().await;
     })
 }
 
@@ -147,7 +157,7 @@ impl Server {
             bus: ground.bus,
             kernel: serve.kernel(&clock, &entropy, ground.counters.clone())?,
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             counters: ground.counters,
         };
         let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
@@ -170,6 +180,7 @@ impl Server {
         };
         let gateway = Gateway { engine: engine.clone(), clock, settings };
         let admin = first_key(serve, &engine, &identity.access).await?;
+        let letters = serve.letters(&gateway, entropy, &mut registry).await?.map(letters_part);
         let metrics_gateway = gateway.clone();
         let behind = inner.map(|listener| (listener, gateway.behind()));
         Ok(Self {
@@ -183,6 +194,7 @@ impl Server {
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
             gateway: api_part("the API", gateway, api),
+            letters,
             metrics_server: Part::start("the metrics server", |stopping| async move {
                 metrics_gateway.serve_metrics(numbers, Arc::new(registry), stopped(stopping)).await;
             }),
@@ -221,6 +233,9 @@ impl Server {
             file.stop().await;
         }
         self.gateway.stop().await;
+        if let Some(letters) = self.letters {
+            letters.stop().await;
+        }
         if let Some(inner) = self.inner {
             inner.stop().await;
         }
@@ -235,7 +250,12 @@ impl Serve {
     async fn import(&self, engine: &Engine) -> Result<Vec<ConfigFile>, CliError> {
         engine.load_policy().await?;
         engine.load_config().await?;
-        let named = [(&POLICY, &self.governance.policy), (&POOLS, &self.routing.pools), (&TIMEOUTS, &self.routing.timeouts)];
+        let named = [
+            (&POLICY, &self.governance.policy),
+            (&POOLS, &self.routing.pools),
+            (&TIMEOUTS, &self.routing.timeouts),
+            (&QUOTAS, &self.routing.quotas),
+        ];
         let mut files = Vec::new();
         for (kind, path) in named {
             if let Some(path) = path {
@@ -267,6 +287,7 @@ impl Serve {
             lost_after: self.lost_after,
             retention: self.retention,
             fail_mode: self.governance.fail_mode(),
+            release_rate: self.governance.release_rate,
             ..Settings::default()
         }
     }

@@ -148,14 +148,38 @@ impl Cluster {
                 self.workers[0].kill().await.expect("killed");
                 self.workers[0] = self.worker(0);
             }
-            Fault::FlushRedis => drop(self.ground.redis.command("FLUSHALL").expect("flushed")),
+            Fault::FlushRedis => {
+                self.ground.redis.command("FLUSHALL").expect("flushed");
+                self.wait_for_number("lockgate_lanes_rebuilt_total").await;
+            }
             Fault::WipeNats => self.ground.nats.wipe().expect("restarted"),
-            Fault::RestartPostgres => self.ground.postgres.restart().expect("restarted"),
+            Fault::RestartPostgres => {
+                self.ground.postgres.kill();
+                self.wait_for_number("lockgate_reaper_list_errors_total").await;
+                self.ground.postgres.restart().expect("restarted");
+            }
             Fault::PauseRedis => {
                 self.ground.redis.pause();
                 wait_out(pause).await;
                 self.ground.redis.resume();
             }
+        }
+    }
+}
+
+impl Cluster {
+    /// Waits until one of the processes counted something under this name.
+    async fn wait_for_number(&self, name: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            for server in self.gateways.iter().chain(&self.schedulers) {
+                if server.number(name).await > 0.0 {
+                    return;
+                }
+            }
+            assert!(Instant::now() < deadline, "{name} did not move");
+            pause.tick().await;
         }
     }
 }

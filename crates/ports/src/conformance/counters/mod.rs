@@ -10,6 +10,7 @@
 
 pub mod breaker;
 pub mod random;
+pub mod rates;
 pub mod velocity;
 
 use std::sync::Arc;
@@ -59,6 +60,12 @@ macro_rules! counters_conformance {
                 other_rules_and_keys_have_other_windows,
                 looking_enters_nothing,
                 nothing_asked_is_nothing_answered,
+            }
+            rates {
+                a_bucket_is_shared_and_says_when_it_has_more,
+                what_one_bucket_lacks_is_taken_from_none,
+                buckets_fill_with_time,
+                another_rate_is_another_bucket,
             }
         }
     };

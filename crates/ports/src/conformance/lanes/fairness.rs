@@ -130,6 +130,7 @@ pub async fn shares_say_what_tenants_got_and_were_entitled_to(mut stage: Stage) 
         }
     }
     stage.refill().await;
+    assert_eq!(stage.lanes.taken().await, [("default".into(), 20)]);
     let shares = stage.lanes.shares(9).await;
     let names: Vec<_> = shares.iter().map(|share| (share.tenant.to_string(), share.claims)).collect();
     assert_eq!(names, [("heavy".into(), 15), ("light".into(), 5)]);

@@ -36,6 +36,8 @@ pub mod sessions;
 mod snapshot;
 pub mod snapshots;
 pub mod stage;
+pub mod tenants;
+pub mod tenants_erased;
 pub mod trail;
 pub mod upkeep;
 
@@ -164,6 +166,7 @@ macro_rules! store_conformance {
                 a_lease_has_one_holder,
                 a_released_lease_is_free_at_once,
                 a_lease_is_renewed_under_the_same_epoch,
+                leases_tell_who_holds_them_and_for_how_long,
             }
             upkeep {
                 the_outbox_is_read_in_order_until_acknowledged,
@@ -257,6 +260,22 @@ macro_rules! store_conformance {
                 what_is_not_there_cannot_be_ended,
                 concurrent_ends_keep_the_earliest,
                 credentials_are_listed_by_id_and_kept_for_ever,
+            }
+            tenants {
+                usage_follows_every_change_of_a_job,
+                a_result_counts_as_it_is_kept_now,
+                what_is_refused_does_not_count,
+                runs_count_until_they_are_over,
+                tenants_are_listed_by_name_with_what_they_take,
+                usage_is_exact_when_many_write_at_once,
+            }
+            tenants_erased {
+                erasing_takes_all_of_one_tenant_and_nothing_of_another,
+                an_erased_tenant_may_begin_anew,
+                erasing_spares_what_goes_on_and_counts_it,
+                erasing_goes_on_call_by_call,
+                erasing_is_told_once_and_the_chain_still_verifies,
+                what_was_pruned_while_erasing_is_told_too,
             }
         }
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, SessionId};
 
 use super::stage::{Proof, StoreHarness, new_job, profile, report, success};
-use crate::store::SessionRow;
+use crate::store::{LeaseRow, SessionRow};
 
 const TTL: Duration = Duration::from_secs(6);
 const GRACE: Duration = Duration::from_secs(4);
@@ -141,5 +141,29 @@ pub async fn a_lease_is_renewed_under_the_same_epoch(h: &StoreHarness) -> Proof 
     assert_eq!(h.store.acquire("reaper", "bob", TTL).await?, None, "renewed, so it still holds");
     h.advance_ms(60_000);
     assert_eq!(h.store.acquire("reaper", "ann", TTL).await?, Some(1), "expired, but nobody took it");
+    Ok(())
+}
+
+pub async fn leases_tell_who_holds_them_and_for_how_long(h: &StoreHarness) -> Proof {
+    assert_eq!(h.store.leases().await?, []);
+    h.store.acquire("reaper", "ann", TTL).await?;
+    h.store.acquire("pruner", "bob", TTL).await?;
+    h.advance_ms(1_000);
+    h.store.acquire("reaper", "ann", TTL).await?;
+    h.store.release("pruner", "bob").await?;
+    h.advance_ms(6_500);
+    let row = |name: &str, holder: Option<&str>, left_ms| LeaseRow {
+        name: name.to_owned(),
+        holder: holder.map(str::to_owned),
+        epoch: 1,
+        left_ms,
+    };
+    let leases = h.store.leases().await?;
+    assert_eq!(leases, [row("pruner", None, -1_500), row("reaper", Some("ann"), -500)]);
+    assert!(leases.iter().all(|lease| !lease.is_held()));
+    h.store.acquire("reaper", "bob", TTL).await?;
+    let taken = h.store.leases().await?.pop();
+    assert_eq!(taken, Some(LeaseRow { epoch: 2, ..row("reaper", Some("bob"), 6_000) }));
+    assert!(taken.is_some_and(|lease| lease.is_held()));
     Ok(())
 }

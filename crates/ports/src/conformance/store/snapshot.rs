@@ -14,6 +14,7 @@ use super::listings::{all_jobs, all_letters};
 use super::runs_snapshot::runs;
 use super::schedules_snapshot::schedules;
 use super::stage::Found;
+use super::tenants::everybody;
 use crate::store::{DeadLetterQuery, JobQuery, SnapshotKind, Store};
 
 /// Pages are small so that every read goes on at least once.
@@ -43,6 +44,8 @@ pub(super) async fn snapshot(store: &dyn Store, all: &Known) -> Found<Snapshot> 
     let outbox = store.outbox(1_000).await?;
     add(&mut parts, "outbox", outbox.into_iter().map(|row| (row.job_id, row.entry)).collect::<Vec<_>>());
     add(&mut parts, "totals", store.totals().await?);
+    add(&mut parts, "usage", store.usage(&["other", "nobody", "acme"].map(Into::into)).await?);
+    add(&mut parts, "tenants", everybody(store).await?);
     duties(store, &mut parts).await?;
     policies(store, &mut parts).await?;
     trail(store, &mut parts).await?;

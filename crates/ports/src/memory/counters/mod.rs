@@ -1,5 +1,6 @@
 //! Counters in memory: core's breaker and windows behind a lock.
 
+mod buckets;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -8,12 +9,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lockgate_core::breaker::{Breaker, BreakerSettings, Ticket};
 use lockgate_core::policy::{Velocity, VelocityWindow};
+use lockgate_core::rate::Rate;
 use lockgate_core::time::Timestamp;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use crate::counters::{Asked, CallOutcome, Counters, CountersAway, Standing, VelocityAsk, Visit};
+use crate::counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
 
+pub use buckets::Buckets;
 pub use windows::{OnlyLooking, Windows};
 
 /// Counters of one process, or of several simulated ones that hold the same value.
@@ -23,11 +26,18 @@ pub struct MemoryCounters {
     breakers: Mutex<BTreeMap<String, Breaker>>,
     totals: Mutex<BTreeMap<String, u64>>,
     windows: Windows,
+    buckets: Buckets,
 }
 
 impl MemoryCounters {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, breakers: Mutex::default(), totals: Mutex::default(), windows: Windows::default() }
+        Self {
+            clock,
+            breakers: Mutex::default(),
+            totals: Mutex::default(),
+            windows: Windows::default(),
+            buckets: Buckets::default(),
+        }
     }
 
     /// What was added to a total so far.
@@ -92,5 +102,9 @@ impl Counters for MemoryCounters {
             }
         };
         Ok(asks.iter().map(place).collect())
+    }
+
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
+        Ok(self.buckets.take(buckets, want, self.clock.now()))
     }
 }

@@ -43,6 +43,9 @@ impl State {
             claims.push(claim);
             turn.look(&self.queues[queue], &seats, closed);
         }
+        if !claims.is_empty() {
+            *self.taken.entry(request.pool.clone()).or_default() += claims.len() as u64;
+        }
         claims
     }
 

@@ -24,7 +24,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::AttemptToken;
+use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use parking_lot::Mutex;
@@ -110,6 +110,10 @@ impl Lanes for MemoryLanes {
 
     async fn shares(&self, limit: usize) -> Vec<TenantShare> {
         self.state.lock().tenant_shares(limit)
+    }
+
+    async fn taken(&self) -> Vec<(PoolName, u64)> {
+        self.state.lock().taken.iter().map(|(pool, jobs)| (pool.clone(), *jobs)).collect()
     }
 
     async fn hungry(&self) -> Vec<Hungry> {

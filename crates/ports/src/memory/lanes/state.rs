@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) gates: Gates,
     pub(super) holds: Holds,
     pub(super) shares: Shares,
+    /// Jobs claimed from each pool's lanes.
+    pub(super) taken: BTreeMap<PoolName, u64>,
     /// Claimable jobs in memory, by fit. Never zero.
     pub(super) demand: BTreeMap<u32, usize>,
     pub(super) ledger: Ledger,
@@ -109,6 +111,7 @@ impl State {
             gates: Gates::default(),
             holds: Holds::default(),
             shares: Shares::default(),
+            taken: BTreeMap::new(),
             demand: BTreeMap::new(),
             ledger: Ledger { bounds, total: Held::default() },
             hungry: BTreeSet::new(),

@@ -101,6 +101,7 @@ impl Data {
             self.keys.insert(key, Key { seq, free_at: now + KEY_LIFE });
         }
         self.ids.insert(request.job_id.clone(), seq);
+        self.tenants.insert(request.tenant.clone());
         let mut job = transition.job;
         job.seq = seq;
         let delayed = job.state() == JobState::Scheduled && job.life.due_at > now;

@@ -46,6 +46,8 @@ pub(super) struct Data {
     /// Of schedules that are gone too.
     pub(super) slots: BTreeMap<ScheduleName, Slots>,
     pub(super) credentials: BTreeMap<CredentialId, Credential>,
+    /// Whoever had a job or a run since it was last erased.
+    pub(super) tenants: BTreeSet<TenantId>,
 }
 
 /// Tenant and name.

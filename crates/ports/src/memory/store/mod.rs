@@ -7,11 +7,13 @@
 mod commit;
 mod credentials;
 mod data;
+mod mood;
 mod reads;
 mod run_reads;
 mod runs;
 mod schedules;
 mod sessions;
+mod tenants;
 mod trail;
 mod upkeep;
 
@@ -30,21 +32,23 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Leases, Listing,
-    LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions,
-    SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
+    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow,
+    Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow,
+    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
 };
 use data::Data;
+pub use mood::Mood;
 
 #[derive(Clone)]
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     data: Arc<Mutex<Data>>,
+    mood: mood::Moods,
 }
 
 impl MemoryStore {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, data: Arc::default() }
+        Self { clock, data: Arc::default(), mood: mood::Moods::default() }
     }
 
     /// The data, and the Store's time for whatever is done with it.
@@ -231,6 +235,11 @@ impl Leases for MemoryStore {
         self.open().0.release(name, holder);
         Ok(())
     }
+
+    async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.leases(now))
+    }
 }
 
 #[async_trait]
@@ -303,6 +312,6 @@ impl Upkeep for MemoryStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        Ok(())
+        self.mood.answer().await
     }
 }

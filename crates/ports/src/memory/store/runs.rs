@@ -36,6 +36,7 @@ impl Data {
         let parent = head.parent.clone().filter(|_| head.state.is_over());
         if version == 1 {
             self.last_run += 1;
+            self.tenants.insert(head.tenant.clone());
         }
         let no = self.last_run;
         let fresh = || RunRow { no, head: head.clone(), nodes: BTreeMap::new(), ended_at };
@@ -81,10 +82,14 @@ impl Data {
         self.runs.get(run).is_some_and(|row| !row.head.state.is_over())
     }
 
+    /// A run inside of another stays until that is over.
+    pub(super) fn run_may_go(&self, row: &RunRow) -> bool {
+        row.head.parent.as_ref().is_none_or(|parent| !self.is_live(&parent.run))
+    }
+
     /// Whole runs, until they and their nodes are `limit` rows or more.
     pub(super) fn prune_runs(&mut self, before: Timestamp, limit: usize, now: Timestamp) -> u64 {
-        let done_with = |row: &RunRow| row.head.parent.as_ref().is_none_or(|parent| !self.is_live(&parent.run));
-        let ended = self.runs.iter().filter(|(_, row)| done_with(row));
+        let ended = self.runs.iter().filter(|(_, row)| self.run_may_go(row));
         let ended = ended.filter_map(|(id, row)| Some((row.ended_at?, id, row.nodes.len())));
         let mut old: Vec<(Timestamp, &RunId, usize)> = ended.filter(|(at, ..)| *at < before).collect();
         old.sort_unstable();

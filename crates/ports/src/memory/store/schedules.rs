@@ -124,7 +124,7 @@ impl Slots {
         self.rows.insert(slot.key.clone(), (place, slot));
     }
 
-    fn forget(&mut self, key: &SlotKey) {
+    pub(super) fn forget(&mut self, key: &SlotKey) {
         if let Some((place, _)) = self.rows.remove(key) {
             self.listed.remove(&(place, key.clone()));
         }

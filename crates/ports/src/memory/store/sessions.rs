@@ -7,7 +7,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
 use super::data::{Data, Edge, Lease, Session};
-use crate::store::SessionRow;
+use crate::store::{LeaseRow, SessionRow};
 
 impl Data {
     pub(super) fn renew_edge(&mut self, edge: &EdgeId, expires_at: Timestamp) -> bool {
@@ -81,5 +81,15 @@ impl Data {
         if let Some(row) = self.leases.get_mut(name).filter(|row| row.holder.as_deref() == Some(holder)) {
             row.holder = None;
         }
+    }
+
+    pub(super) fn leases(&self, now: Timestamp) -> Vec<LeaseRow> {
+        let row = |(name, lease): (&String, &Lease)| LeaseRow {
+            name: name.clone(),
+            holder: lease.holder.clone(),
+            epoch: lease.epoch,
+            left_ms: lease.expires_at.as_millis() - now.as_millis(),
+        };
+        self.leases.iter().map(row).collect()
     }
 }

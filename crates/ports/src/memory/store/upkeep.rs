@@ -11,8 +11,8 @@ use crate::store::{CLOSED_LIFE, Totals};
 
 impl Data {
     pub(super) fn prune(&mut self, keep: Duration, limit: usize, now: Timestamp) -> u64 {
-        let done_with = |row: &&Row| row.job.request.run.as_ref().is_none_or(|part| !self.is_live(&part.run));
-        let ended = self.jobs.values().filter(done_with).filter_map(|row| Some((row.job.life.ended_at?, row.job.seq)));
+        let may_go = self.jobs.values().filter(|row| self.job_may_go(row));
+        let ended = may_go.filter_map(|row| Some((row.job.life.ended_at?, row.job.seq)));
         let mut old: Vec<(Timestamp, JobSeq)> = ended.filter(|(at, _)| *at < now - keep).collect();
         old.sort_unstable();
         old.truncate(limit);
@@ -24,7 +24,12 @@ impl Data {
         old.len() as u64 + self.prune_runs(now - keep, limit, now) + self.prune_slots(now - keep, limit)
     }
 
-    fn forget(&mut self, seq: JobSeq) {
+    /// A job of a run stays until that is over.
+    pub(super) fn job_may_go(&self, row: &Row) -> bool {
+        row.job.request.run.as_ref().is_none_or(|part| !self.is_live(&part.run))
+    }
+
+    pub(super) fn forget(&mut self, seq: JobSeq) {
         if let Some(row) = self.jobs.remove(&seq) {
             self.ids.remove(&row.job.request.job_id);
         }

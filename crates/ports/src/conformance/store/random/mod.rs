@@ -18,13 +18,14 @@ use lockgate_core::lane::Priority;
 use lockgate_core::request::Json;
 use lockgate_core::verdict::BUILTIN_ALLOW;
 
+use super::runs_stage::audited;
 use super::snapshot::{Known, snapshot};
 use super::snapshots::activation;
 use super::stage::{Found, Proof, StoreHarness, new_job, profile};
 use crate::clock::Clock;
 use crate::memory::MemoryStore;
 use crate::store::{
-    Change, Jobs, KEY_LIFE, Leases, LogLine, OutboxEntry, Sessions, SnapshotKind, Snapshots, Store, Trail, Upkeep,
+    Change, Jobs, KEY_LIFE, Leases, LogLine, OutboxEntry, Sessions, SnapshotKind, Snapshots, Store, Tenants, Trail, Upkeep,
 };
 use draw::{Dice, Scene};
 
@@ -64,7 +65,7 @@ const SESSIONS: u64 = 3;
 
 impl Pair {
     async fn play(&mut self, mut dice: Dice) -> Proof {
-        match dice.roll(37) {
+        match dice.roll(38) {
             0..=4 => self.submit(&mut dice)?,
             5..=14 => self.decide(&mut dice).await?,
             15 | 16 => self.session(&mut dice).await?,
@@ -79,6 +80,7 @@ impl Pair {
             27 => self.put_dag(&mut dice).await?,
             28..=30 => self.turn(&mut dice).await?,
             31 => self.credential(&mut dice).await?,
+            32 => self.erase(&mut dice).await?,
             _ => self.flush().await?,
         }
         if self.staged.len() > 6 { self.flush().await } else { Ok(()) }
@@ -185,6 +187,15 @@ impl Pair {
         let (keep, limit) = (Duration::from_millis(dice.roll(20_000)), usize::try_from(dice.roll(4))?);
         let expected = self.model.prune(keep, limit).await?;
         assert_eq!(self.harness.store.prune(keep, limit).await?, expected, "prune");
+        Ok(())
+    }
+
+    async fn erase(&mut self, dice: &mut Dice) -> Proof {
+        let tenant = if dice.once_in(3) { "acme".into() } else { "other".into() };
+        // More than there are: which of them go first is left to the Store.
+        let (limit, audit) = (1_000, audited(&self.harness, "erased"));
+        let expected = self.model.erase(&tenant, limit, &audit).await?;
+        assert_eq!(self.harness.store.erase(&tenant, limit, &audit).await?, expected, "erase");
         Ok(())
     }
 

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use lockgate_core::pools::Limit;
+use lockgate_core::rate::Bucket;
 use lockgate_core::time::Timestamp;
 
 use super::super::catalog::Address;
-use super::bucket::Bucket;
 use super::line::{Group, Line};
 use crate::lanes::LimitView;
 

@@ -1,7 +1,6 @@
 //! The limits that lanes pass, by key. Only those exist that some lane knows, something is held of, or whose rate
 //! remembers what was started lately.
 
-mod bucket;
 mod gate;
 mod line;
 
@@ -9,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::pools::Limit;
+use lockgate_core::rate::Bucket;
 use lockgate_core::time::Timestamp;
 
 use super::catalog::Address;
 use crate::lanes::LimitView;
-use bucket::Bucket;
 pub(super) use gate::Gate;
 pub(super) use line::Group;
 

@@ -1,53 +1,103 @@
-//! A limit by time: a bucket of `max` tokens that fills evenly, one whole bucket in a window.
+//! Limits by time: a bucket of `max` tokens that fills evenly, one whole bucket in a window.
 
-use lockgate_core::pools::Rate;
-use lockgate_core::time::Timestamp;
+use std::fmt;
+use std::time::Duration;
+
+use crate::config::Report;
+use crate::config::read;
+use crate::config::yaml::Node;
+use crate::time::Timestamp;
+
+/// At most `max` in any `window` on average, and at most `max` at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub max: u32,
+    pub window: Duration,
+}
+
+/// A faster rate limits nothing that this system can do.
+const RATE_MAX: u32 = 1_000_000;
+
+const WINDOWS: [(&str, Duration); 3] =
+    [("s", Duration::from_secs(1)), ("m", Duration::from_secs(60)), ("h", Duration::from_secs(3600))];
+
+impl Rate {
+    /// A number and a unit of time: `100/m`.
+    pub(crate) fn read(node: &Node, name: &str, report: &mut Report) -> Option<Self> {
+        let rate = Self::parse(read::text(node, name, report)?);
+        if rate.is_none() {
+            report.refuse(node.at, format!("{name} must be 1 to {RATE_MAX} per s, m or h, such as 100/m"));
+        }
+        rate
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = text.split_once('/')?;
+        let (_, window) = WINDOWS.into_iter().find(|(name, _)| *name == unit)?;
+        // A sign is refused, although `parse` would take it.
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        let max = number.parse().ok().filter(|max| digits && (1..=RATE_MAX).contains(max))?;
+        Some(Self { max, window })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = WINDOWS.into_iter().find(|(_, window)| *window == self.window).map_or("?", |(unit, _)| unit);
+        write!(f, "{}/{unit}", self.max)
+    }
+}
 
 /// Kept as the moment at which the bucket is full again, which needs no upkeep while time passes.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket {
+pub struct Bucket {
     rate: Rate,
     /// In parts of a millisecond, `max` of them to one, so that a token takes a whole number of them to come back.
     full_at: i128,
 }
 
 impl Bucket {
-    pub(super) fn new(rate: Rate) -> Self {
+    pub fn new(rate: Rate) -> Self {
         Self { rate, full_at: i128::MIN }
     }
 
-    pub(super) fn rate(&self) -> Rate {
+    pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    pub(super) fn tokens(&self, now: Timestamp) -> u32 {
+    pub fn tokens(&self, now: Timestamp) -> u32 {
         let missing = (self.filled_at(now) - self.parts(now) + self.token() - 1) / self.token();
         u32::try_from(self.max() - missing).unwrap_or(0)
     }
 
-    pub(super) fn take(&mut self, now: Timestamp) {
-        self.full_at = self.filled_at(now) + self.token();
+    pub fn take(&mut self, now: Timestamp) {
+        self.take_many(now, 1);
+    }
+
+    /// No more than there are, or it owes the rest.
+    pub fn take_many(&mut self, now: Timestamp, count: u32) {
+        self.full_at = self.filled_at(now) + i128::from(count) * self.token();
     }
 
     /// A token that was taken was not used.
-    pub(super) fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         self.full_at = self.full_at.saturating_sub(self.token());
     }
 
     /// When the next token is there, if there is none now.
-    pub(super) fn again_at(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn again_at(&self, now: Timestamp) -> Option<Timestamp> {
         let first_at = self.filled_at(now) - (self.max() - 1) * self.token();
         (first_at > self.parts(now)).then(|| self.moment(first_at))
     }
 
     /// When there is nothing left to remember.
-    pub(super) fn full_at(&self, now: Timestamp) -> Timestamp {
+    pub fn full_at(&self, now: Timestamp) -> Timestamp {
         self.moment(self.filled_at(now))
     }
 
     /// The clock was set back: the bucket is empty at worst, so that a wrong clock does not stop everything for as long as
     /// it was wrong.
-    pub(super) fn set_back(&mut self, now: Timestamp) {
+    pub fn set_back(&mut self, now: Timestamp) {
         self.full_at = self.filled_at(now).min(self.parts(now) + self.max() * self.token());
     }
 
@@ -78,9 +128,18 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn a_rate_is_a_number_and_a_unit() {
+        for (text, max, seconds) in [("1/s", 1, 1), ("100/m", 100, 60), ("1000000/h", 1_000_000, 3600)] {
+            let rate = Rate { max, window: Duration::from_secs(seconds) };
+            assert_eq!((Rate::parse(text), rate.to_string().as_str()), (Some(rate), text));
+        }
+        for wrong in ["", "/", "5", "/s", "5/", "0/s", "+5/s", "5/d", "5 / s", "1.5/s", "1000001/s", "5/s/s"] {
+            assert_eq!(Rate::parse(wrong), None, "{wrong}");
+        }
+    }
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)

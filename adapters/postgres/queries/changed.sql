@@ -1,0 +1,1 @@
+SELECT job_id, seq FROM changed

@@ -1,0 +1,12 @@
+-- They were found before: each is looked at again.
+WITH moment AS MATERIALIZED (
+    SELECT $3::bigint AS shard
+), old AS MATERIALIZED (
+    SELECT job_id, version
+    FROM jobs_done
+    WHERE job_id = ANY($1::text[]) AND tenant = $2
+        AND NOT EXISTS (
+            SELECT 1 FROM run_jobs JOIN runs ON runs.run_id = run_jobs.run_id AND runs.state < 4
+            WHERE run_jobs.job_id = jobs_done.job_id
+        )
+)

@@ -1,0 +1,47 @@
+//! What tenants take, and what of them may be erased.
+
+use lockgate_core::ids::TenantId;
+use lockgate_ports::Usage;
+use rusqlite::{Connection, Row, params};
+
+use super::{bounded, collect};
+use crate::error::Fault;
+
+pub(super) const USAGE: &str = "SELECT live, ended, runs, stored_bytes FROM tallies WHERE tenant = ?1";
+
+pub(crate) fn usage(conn: &Connection, tenants: &[TenantId]) -> Result<Vec<Usage>, Fault> {
+    let one = |tenant: &TenantId| Ok(collect(conn, USAGE, [tenant.as_str()], counts)?.pop().unwrap_or_default());
+    tenants.iter().map(one).collect()
+}
+
+pub(crate) fn tenants(conn: &Connection, after: Option<&TenantId>, limit: usize) -> Result<Vec<(TenantId, Usage)>, Fault> {
+    let params = params![after.map_or("", TenantId::as_str), bounded(limit)];
+    collect(conn, include_str!("../../queries/list_tenants.sql"), params, |row| {
+        Ok((TenantId::from(row.get_ref(4)?.as_str()?), counts(row)?))
+    })
+}
+
+fn counts(row: &Row<'_>) -> Result<Usage, Fault> {
+    let count = |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
+    Ok(Usage { live: count(0)?, ended: count(1)?, runs: count(2)?, stored_bytes: count(3)? })
+}
+
+/// Jobs looked at by one read. A longer one would keep the log from starting over.
+const LOOKED_AT: i64 = 50_000;
+
+/// A stretch of the jobs after a number: the ended ones of a tenant that nothing keeps, and where to go on. None when no job
+/// comes after that number.
+pub(crate) fn erasable(
+    conn: &Connection,
+    tenant: &TenantId,
+    after: i64,
+    limit: usize,
+) -> Result<Option<(Vec<i64>, i64)>, Fault> {
+    let stretch = "SELECT MAX(seq) FROM (SELECT seq FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
+    let end: Option<i64> = conn.prepare_cached(stretch)?.query_row([after, LOOKED_AT], |row| row.get(0))?;
+    let Some(end) = end else { return Ok(None) };
+    let params = params![tenant.as_str(), after, end, bounded(limit)];
+    let seqs: Vec<i64> = collect(conn, include_str!("../../queries/jobs_to_erase.sql"), params, |row| Ok(row.get(0)?))?;
+    let next = seqs.last().copied().filter(|_| seqs.len() == limit).unwrap_or(end);
+    Ok(Some((seqs, next)))
+}

@@ -1,0 +1,117 @@
+//! Whether there is room for one more.
+
+use std::time::Duration;
+
+use super::{Ceilings, Meter, Quota};
+use crate::ids::{PoolName, TenantId};
+use crate::lane::Priority;
+use crate::time::Timestamp;
+
+/// What the clock says is refused until then; what somebody must end or delete first is asked for again after this.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Why there is no room, and when to ask again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Limited {
+    pub by: LimitedBy,
+    pub text: String,
+    pub retry_after: Duration,
+}
+
+/// What refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LimitedBy {
+    /// The caller is too fast.
+    Rate,
+    /// The tenant has as much as it may have.
+    Quota,
+    /// All tenants together have as much as there may be.
+    Ceiling,
+}
+
+impl LimitedBy {
+    /// Part of the API.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_limited",
+            Self::Quota => "quota_exceeded",
+            Self::Ceiling => "overloaded",
+        }
+    }
+}
+
+/// What a tenant has, with what was let in since that was looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    pub jobs: u64,
+    pub runs: u64,
+    pub stored_bytes: u64,
+}
+
+impl Quota {
+    /// A rate had no token left for `asked` more of what this caller sends.
+    pub fn too_fast(tenant: &TenantId, again_in: Duration) -> Limited {
+        let text = format!("tenant {tenant:?} sends more than its quota allows per time; come back in {again_in:?}");
+        Limited { by: LimitedBy::Rate, text, retry_after: again_in }
+    }
+
+    pub fn admit_job(&self, tenant: &TenantId, has: &Room, payload_bytes: u64) -> Result<(), Limited> {
+        let full = |what: &str, max: u64, how: &str| {
+            let text = format!("tenant {tenant:?} has reached its quota of {max} {what}; {how}");
+            Err(Limited { by: LimitedBy::Quota, text, retry_after: ASK_AGAIN })
+        };
+        match *self {
+            Self { jobs: Some(max), .. } if has.jobs >= max => full("jobs that have not ended", max, "let some of them end"),
+            Self { stored_bytes: Some(max), .. } if has.stored_bytes.saturating_add(payload_bytes) > max => {
+                full("stored bytes", max, "ended jobs are deleted by age, or ask for a larger quota")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn admit_run(&self, tenant: &TenantId, has: &Room) -> Result<(), Limited> {
+        match self.runs {
+            Some(max) if has.runs >= max => {
+                let text = format!("tenant {tenant:?} has reached its quota of {max} runs that are not over; let some end");
+                Err(Limited { by: LimitedBy::Quota, text, retry_after: ASK_AGAIN })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Ceilings {
+    /// Whether a job of this priority is let in, beside `live` jobs that have not ended.
+    pub fn admit(&self, priority: Priority, live: u64, all: &mut Meter, now: Timestamp) -> Result<(), Limited> {
+        let Some(share) = self.jobs.map(|max| self.share(max, priority)).filter(|share| live >= *share) else {
+            return Ok(());
+        };
+        let retry_after = all.send_away(now, live - share + 1);
+        let text = format!("there is room for {share} {priority} jobs that have not ended, and {live} are there");
+        Err(Limited { by: LimitedBy::Ceiling, text, retry_after })
+    }
+
+    /// Whether its pool has room for a job of this priority.
+    pub fn admit_to(&self, pool: &PoolName, priority: Priority, meter: &mut Meter, now: Timestamp) -> Result<(), Limited> {
+        let waiting = meter.waiting(now);
+        if let Some(share) = self.pools.get(pool).map(|max| self.share(*max, priority)).filter(|share| waiting >= *share) {
+            let retry_after = meter.send_away(now, waiting - share + 1);
+            let text = format!("pool {pool:?} has room for {share} waiting {priority} jobs, and {waiting} wait");
+            return Err(Limited { by: LimitedBy::Ceiling, text, retry_after });
+        }
+        let (Some(max), Some(wait)) = (self.wait, meter.wait(now)) else { return Ok(()) };
+        let share = max * u32::from(self.shares[priority as usize]) / 100;
+        if wait <= share {
+            return Ok(());
+        }
+        let excess = meter.pace().map_or(0.0, |pace| wait.saturating_sub(share).as_secs_f64() * pace);
+        let retry_after = meter.send_away(now, excess as u64 + 1);
+        let text = format!(
+            "a {priority} job may wait {:.1} s for pool {pool:?}, and would wait about {:.1} s",
+            share.as_secs_f64(),
+            wait.as_secs_f64().min(1e6)
+        );
+        Err(Limited { by: LimitedBy::Ceiling, text, retry_after })
+    }
+}

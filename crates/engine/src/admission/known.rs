@@ -1,0 +1,156 @@
+//! How much there is, as this process knows it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::quotas::{Limited, Meter, Quota, Quotas, Room};
+use lockgate_core::request::JobRequest;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::Usage;
+
+use super::bytes;
+
+/// How long what the Store says of a tenant is good for.
+const FRESH: Duration = Duration::from_secs(1);
+/// Tenants remembered; above it those that were not asked for lately are forgotten.
+const TENANTS_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Known {
+    /// Jobs that have not ended.
+    live: u64,
+    /// Of all pools together.
+    all: Meter,
+    pools: BTreeMap<PoolName, Meter>,
+    tenants: BTreeMap<TenantId, Tenant>,
+    /// Jobs let in whose commit has not answered: whether a look at the Store has them in it, nobody knows, so they count.
+    under_way: u64,
+    under_way_to: BTreeMap<PoolName, u64>,
+}
+
+#[derive(Default)]
+struct Tenant {
+    /// With what was let in since.
+    has: Room,
+    asked_at: Timestamp,
+    under_way: Room,
+}
+
+/// What was let in by one call, until its commit has answered.
+#[derive(Debug, Default)]
+pub(super) struct LetIn {
+    room: Room,
+    pools: BTreeMap<PoolName, u64>,
+}
+
+impl Known {
+    pub(super) fn is_fresh(&self, tenant: &TenantId, now: Timestamp) -> bool {
+        self.tenants.get(tenant).is_some_and(|known| now.since(known.asked_at) < FRESH)
+    }
+
+    pub(super) fn learn(&mut self, tenant: &TenantId, usage: Usage, now: Timestamp) {
+        if self.tenants.len() >= TENANTS_MAX {
+            self.tenants.retain(|_, known| known.under_way != Room::default() || now.since(known.asked_at) < FRESH);
+        }
+        let Usage { live: jobs, runs, stored_bytes, .. } = usage;
+        let known = self.tenants.entry(tenant.clone()).or_default();
+        known.asked_at = now;
+        known.has = Room { jobs, runs, stored_bytes };
+        add(&mut known.has, known.under_way);
+    }
+
+    pub(super) fn observe(
+        &mut self,
+        live: u64,
+        taken: &[(PoolName, u64)],
+        waiting: impl Iterator<Item = (PoolName, u64)>,
+        now: Timestamp,
+    ) {
+        self.live = live + self.under_way;
+        self.all.observe(now, live, taken.iter().map(|(_, jobs)| jobs).sum());
+        let mut pools: BTreeMap<PoolName, (u64, u64)> = BTreeMap::new();
+        for (pool, jobs) in taken {
+            pools.entry(pool.clone()).or_default().1 = *jobs;
+        }
+        for (pool, jobs) in waiting {
+            pools.entry(pool).or_default().0 += jobs;
+        }
+        for pool in self.under_way_to.keys() {
+            pools.entry(pool.clone()).or_default();
+        }
+        self.pools.retain(|pool, _| pools.contains_key(pool));
+        for (pool, (waiting, taken)) in pools {
+            let under_way = self.under_way_to.get(&pool).copied().unwrap_or_default();
+            let meter = self.pools.entry(pool).or_default();
+            meter.observe(now, waiting, taken);
+            meter.admit(under_way);
+        }
+    }
+
+    /// `pool` where it matters.
+    pub(super) fn admit_job(
+        &mut self,
+        quotas: &Quotas,
+        job: &JobRequest,
+        pool: Option<PoolName>,
+        now: Timestamp,
+        let_in: &mut LetIn,
+    ) -> Result<(), Limited> {
+        let priority = job.priority.unwrap_or_default();
+        let quota = quotas.of(&job.tenant);
+        if let Some(known) = self.tenants.get(&job.tenant).filter(|_| quota.counts()) {
+            quota.admit_job(&job.tenant, &known.has, bytes(job))?;
+        }
+        quotas.ceilings.admit(priority, self.live, &mut self.all, now)?;
+        if let Some(pool) = pool {
+            let meter = self.pools.entry(pool.clone()).or_default();
+            quotas.ceilings.admit_to(&pool, priority, meter, now)?;
+            meter.admit(1);
+            *self.under_way_to.entry(pool.clone()).or_default() += 1;
+            *let_in.pools.entry(pool).or_default() += 1;
+        }
+        (self.live, self.under_way) = (self.live + 1, self.under_way + 1);
+        self.count(&job.tenant, Room { jobs: 1, runs: 0, stored_bytes: bytes(job) }, let_in);
+        Ok(())
+    }
+
+    pub(super) fn admit_run(&mut self, quota: &Quota, tenant: &TenantId, let_in: &mut LetIn) -> Result<(), Limited> {
+        if let Some(known) = self.tenants.get(tenant).filter(|_| quota.counts()) {
+            quota.admit_run(tenant, &known.has)?;
+        }
+        self.count(tenant, Room { jobs: 0, runs: 1, stored_bytes: 0 }, let_in);
+        Ok(())
+    }
+
+    fn count(&mut self, tenant: &TenantId, more: Room, let_in: &mut LetIn) {
+        add(&mut let_in.room, more);
+        if let Some(known) = self.tenants.get_mut(tenant) {
+            add(&mut known.has, more);
+            add(&mut known.under_way, more);
+        }
+    }
+
+    /// The commit has answered: the next look at the Store has it, or it did not happen.
+    pub(super) fn settle(&mut self, tenant: &TenantId, let_in: &LetIn) {
+        self.under_way = self.under_way.saturating_sub(let_in.room.jobs);
+        for (pool, jobs) in &let_in.pools {
+            if let Some(under_way) = self.under_way_to.get_mut(pool) {
+                *under_way = under_way.saturating_sub(*jobs);
+            }
+        }
+        self.under_way_to.retain(|_, jobs| *jobs > 0);
+        if let Some(known) = self.tenants.get_mut(tenant) {
+            let Room { jobs, runs, stored_bytes } = let_in.room;
+            known.under_way.jobs = known.under_way.jobs.saturating_sub(jobs);
+            known.under_way.runs = known.under_way.runs.saturating_sub(runs);
+            known.under_way.stored_bytes = known.under_way.stored_bytes.saturating_sub(stored_bytes);
+        }
+    }
+}
+
+fn add(room: &mut Room, more: Room) {
+    room.jobs += more.jobs;
+    room.runs += more.runs;
+    room.stored_bytes += more.stored_bytes;
+}

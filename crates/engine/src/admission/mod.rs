@@ -1,0 +1,163 @@
+//! Who is let in: rates, quotas and ceilings, before anything is judged or stored.
+//!
+//! What is known here is a moment old and leaves out what other processes let in meanwhile. That is enough: admission keeps
+//! a crowd out, it does not count heads.
+
+mod known;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::TenantId;
+use lockgate_core::quotas::{Limited, Quota, Quotas};
+use lockgate_core::rate::Rate;
+use lockgate_core::request::{Caller, JobRequest};
+use lockgate_ports::memory::Buckets;
+use lockgate_ports::{Grant, StoreError};
+use parking_lot::Mutex;
+
+use crate::Inner;
+use crate::error::ApiError;
+use known::{Known, LetIn};
+
+#[derive(Default)]
+pub(crate) struct Admission {
+    known: Mutex<Known>,
+    /// For a process without others, and while the shared ones are away.
+    buckets: Buckets,
+}
+
+/// For what was let in, until its commit has answered.
+pub(crate) struct Ticket {
+    inner: Arc<Inner>,
+    tenant: TenantId,
+    let_in: LetIn,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.inner.admission.known.lock().settle(&self.tenant, &self.let_in);
+    }
+}
+
+impl Inner {
+    /// Lets jobs of one caller in, in the order given; those for which there is no room become errors. The others count
+    /// until the ticket is gone: keep it until their commit has answered.
+    pub(crate) async fn admit<T>(
+        self: &Arc<Self>,
+        caller: &Caller,
+        jobs: &mut [Result<T, ApiError>],
+        request: impl Fn(&T) -> &Arc<JobRequest> + Send,
+    ) -> Result<Ticket, StoreError> {
+        let quotas = self.config.quotas();
+        let quota = quotas.of(&caller.tenant);
+        refuse_large(quota, jobs, &request);
+        let want = u32::try_from(jobs.iter().flatten().count()).unwrap_or(u32::MAX);
+        let grant = self.take_tokens(caller, quota, want).await;
+        if quota.counts() {
+            self.look_up(caller).await?;
+        }
+        let (mut granted, now) = (grant.granted, self.ports.clock.now());
+        let routing = self.routing();
+        let pool = |job: &JobRequest| Some(routing.pools.route(&job.shape()).ok()?.first().clone());
+        let mut ticket = Ticket { inner: self.clone(), tenant: caller.tenant.clone(), let_in: LetIn::default() };
+        let mut known = self.admission.known.lock();
+        for job in jobs {
+            let Ok(checked) = job else { continue };
+            let asked = request(checked);
+            let decided = match granted.checked_sub(1) {
+                None => Err(Quota::too_fast(&caller.tenant, grant.again_in)),
+                Some(left) => {
+                    granted = left;
+                    let pool = asks_for_pool(&quotas).then(|| pool(asked)).flatten();
+                    known.admit_job(&quotas, asked, pool, now, &mut ticket.let_in)
+                }
+            };
+            if let Err(limited) = decided {
+                *job = Err(self.refused(limited));
+            }
+        }
+        drop(known);
+        Ok(ticket)
+    }
+
+    /// Lets one run in, which counts until the ticket is gone.
+    pub(crate) async fn admit_run(self: &Arc<Self>, caller: &Caller) -> Result<Ticket, ApiError> {
+        let quotas = self.config.quotas();
+        let quota = quotas.of(&caller.tenant);
+        let grant = self.take_tokens(caller, quota, 1).await;
+        if grant.granted == 0 {
+            return Err(self.refused(Quota::too_fast(&caller.tenant, grant.again_in)));
+        }
+        if quota.counts() {
+            self.look_up(caller).await?;
+        }
+        let mut ticket = Ticket { inner: self.clone(), tenant: caller.tenant.clone(), let_in: LetIn::default() };
+        let decided = self.admission.known.lock().admit_run(quota, &caller.tenant, &mut ticket.let_in);
+        decided.map_err(|limited| self.refused(limited)).map(|()| ticket)
+    }
+
+    async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> Grant {
+        let (tenant, actor) = (&caller.tenant, &caller.actor);
+        let of_tenant = quota.submit_rate.map(|rate| (format!("tenant/{tenant}"), rate));
+        // The length tells where the tenant ends.
+        let of_actor = quota.actor_rate.map(|rate| (format!("actor/{}/{tenant}/{actor}", tenant.as_str().len()), rate));
+        let buckets: Vec<(Arc<str>, Rate)> =
+            of_tenant.into_iter().chain(of_actor).map(|(name, rate)| (name.into(), rate)).collect();
+        if buckets.is_empty() || want == 0 {
+            return Grant { granted: want, again_in: Duration::ZERO };
+        }
+        if let Some(counters) = &self.ports.counters
+            && let Ok(grant) = counters.take(&buckets, want).await
+        {
+            return grant;
+        }
+        self.admission.buckets.take(&buckets, want, self.ports.clock.now())
+    }
+
+    /// Makes sure that what the tenant has is known, and not from too long ago.
+    async fn look_up(&self, caller: &Caller) -> Result<(), StoreError> {
+        let tenant = &caller.tenant;
+        if self.admission.known.lock().is_fresh(tenant, self.ports.clock.now()) {
+            return Ok(());
+        }
+        let usage = self.ports.store.usage(std::slice::from_ref(tenant)).await?;
+        let usage = usage.first().copied().unwrap_or_default();
+        self.admission.known.lock().learn(tenant, usage, self.ports.clock.now());
+        Ok(())
+    }
+
+    /// Looks at how much there is and how fast it is done.
+    pub(crate) async fn meters_once(&self) -> Result<(), StoreError> {
+        let quotas = self.config.quotas();
+        let live = self.ports.store.totals().await?.live.iter().sum();
+        let taken = self.ports.lanes.taken().await;
+        let depths = if asks_for_pool(&quotas) { self.ports.lanes.depths(usize::MAX).await } else { Vec::new() };
+        let waiting = depths.into_iter().filter_map(|depth| Some((depth.pool?, depth.waiting)));
+        self.admission.known.lock().observe(live, &taken, waiting, self.ports.clock.now());
+        Ok(())
+    }
+
+    fn refused(&self, limited: Limited) -> ApiError {
+        self.metrics.admission.refused(limited.by);
+        ApiError::Limited(limited)
+    }
+}
+
+/// Whether it matters how much waits for one pool.
+fn asks_for_pool(quotas: &Quotas) -> bool {
+    quotas.ceilings.wait.is_some() || !quotas.ceilings.pools.is_empty()
+}
+
+fn refuse_large<T>(quota: &Quota, jobs: &mut [Result<T, ApiError>], request: impl Fn(&T) -> &Arc<JobRequest>) {
+    let Some(max) = quota.payload_bytes else { return };
+    for job in jobs {
+        if job.as_ref().is_ok_and(|checked| bytes(request(checked)) > max) {
+            *job = Err(ApiError::invalid("payload", format_args!("must be at most {max} bytes, by the tenant's quota")));
+        }
+    }
+}
+
+fn bytes(request: &JobRequest) -> u64 {
+    request.payload.as_str().len() as u64
+}

@@ -1,0 +1,163 @@
+//! What is wrong, and what to do about it.
+
+use lockgate_ports::{Condition, StoreError};
+
+use super::{HealthView, StoreState};
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub trouble: Trouble,
+    pub detail: String,
+}
+
+/// Kinds of trouble, the most serious first. What each is called is part of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Starting,
+    StoreHanging,
+    StoreRefusing,
+    StoreFull,
+    StoreDamaged,
+    LoopStuck,
+    NoLeader,
+    LanesAway,
+    KernelAway,
+    BusAway,
+}
+
+impl Trouble {
+    pub const ALL: [Self; 10] = [
+        Self::Starting,
+        Self::StoreHanging,
+        Self::StoreRefusing,
+        Self::StoreFull,
+        Self::StoreDamaged,
+        Self::LoopStuck,
+        Self::NoLeader,
+        Self::LanesAway,
+        Self::KernelAway,
+        Self::BusAway,
+    ];
+
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::StoreHanging => "store_hanging",
+            Self::StoreRefusing => "store_refusing",
+            Self::StoreFull => "store_full",
+            Self::StoreDamaged => "store_damaged",
+            Self::LoopStuck => "loop_stuck",
+            Self::NoLeader => "no_leader",
+            Self::LanesAway => "lanes_away",
+            Self::KernelAway => "kernel_away",
+            Self::BusAway => "bus_away",
+        }
+    }
+
+    /// Calls are better sent elsewhere. The rest concerns every process alike, or only what is done in the background: to
+    /// send calls away would turn a delay into an outage.
+    pub const fn is_serious(self) -> bool {
+        match self {
+            Self::Starting
+            | Self::StoreHanging
+            | Self::StoreRefusing
+            | Self::StoreFull
+            | Self::StoreDamaged
+            | Self::LoopStuck => true,
+            Self::NoLeader | Self::LanesAway | Self::KernelAway | Self::BusAway => false,
+        }
+    }
+
+    /// What to do next.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Starting => "wait a moment; if it lasts, the log says what it waits for",
+            Self::StoreHanging => {
+                "the Store takes calls and does not answer: look for a stopped process, a long lock, or a disk or network \
+                 that is stuck; nothing is acknowledged until it answers, and nothing acknowledged is lost"
+            }
+            Self::StoreRefusing => {
+                "is the database running, reachable from here, and are its address and credentials right? Nothing is \
+                 acknowledged until it answers, and workers keep their results"
+            }
+            Self::StoreFull => "make room on the Store's disk, or keep ended jobs for a shorter time (--retention)",
+            Self::StoreDamaged => "stop writing to it and look at the log; restore the Store from a backup if need be",
+            Self::LoopStuck => {
+                "restart this process: nothing acknowledged is lost by that; keep its log, this is a defect worth reporting"
+            }
+            Self::NoLeader => "start a process with the role that is named, or find out why the running ones do not lead",
+            Self::LanesAway => "bring Redis back: until then nothing new is claimed, and submits and results go on",
+            Self::KernelAway => "bring the safety kernel back: until then its circuit breaker and the fail mode decide",
+            Self::BusAway => "bring NATS back: until then other processes notice news by looking, seconds later",
+        }
+    }
+}
+
+pub(super) fn all(view: &HealthView, started: bool) -> Vec<Finding> {
+    let stuck = view.loops.iter().filter(|view| view.stuck);
+    let stuck = list(stuck.map(|view| format!("{} for {} s", view.name, view.moved_ago.as_secs())));
+    let vacant = view.leaders.iter().filter(|leader| leader.nobody);
+    let vacant = list(vacant.map(|leader| format!("{} (role {})", leader.lease, leader.role)));
+    let found = [
+        store(view),
+        (!started).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
+        stuck.map(|loops| (Trouble::LoopStuck, format!("these loops have not moved: {loops}"))),
+        vacant.map(|leases| (Trouble::NoLeader, format!("nobody leads {leases}"))),
+        lanes(view),
+        (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
+        view.bus_away.clone().map(|why| (Trouble::BusAway, format!("the bus does not reach other processes: {why}"))),
+    ];
+    found.into_iter().flatten().map(|(trouble, detail)| Finding { trouble, detail }).collect()
+}
+
+fn list(items: impl Iterator<Item = String>) -> Option<String> {
+    let text = items.collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then_some(text)
+}
+
+fn store(view: &HealthView) -> Option<(Trouble, String)> {
+    match &view.store.state {
+        StoreState::Answers => None,
+        StoreState::Unknown => Some((Trouble::Starting, "the Store was not asked yet".to_owned())),
+        StoreState::Hangs => {
+            let seconds = view.store.took.as_secs_f64();
+            Some((Trouble::StoreHanging, format!("the Store did not answer within {seconds:.1} s")))
+        }
+        StoreState::Refuses(error) => {
+            let trouble = match error {
+                StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) => Trouble::StoreRefusing,
+                StoreError::Full(_) => Trouble::StoreFull,
+                StoreError::Corrupt(_) => Trouble::StoreDamaged,
+            };
+            Some((trouble, error.to_string()))
+        }
+    }
+}
+
+fn lanes(view: &HealthView) -> Option<(Trouble, String)> {
+    match &view.lanes {
+        Condition::Away(why) => Some((Trouble::LanesAway, format!("the ready queues cannot be asked: {why}"))),
+        // Somebody rebuilds them within moments, and claims go on meanwhile.
+        Condition::Sound | Condition::Behind | Condition::Blank => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_trouble_has_a_code_of_its_own_that_the_docs_explain() {
+        let page = include_str!("../../../../docs/resilience.md");
+        let codes: BTreeSet<&str> = Trouble::ALL.iter().map(|trouble| trouble.code()).collect();
+        assert_eq!(codes.len(), Trouble::ALL.len());
+        for trouble in Trouble::ALL {
+            let ready = if trouble.is_serious() { "no" } else { "yes" };
+            let row = format!("| `{}` | {ready} |", trouble.code());
+            assert!(page.contains(&row), "docs/resilience.md has no row {row}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How this process is: its Store, its loops, who leads, and what it stands on.
+
+mod component;
+mod finding;
+mod leaders;
+mod probe;
+mod pulse;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lockgate_ports::{BreakerView, Condition};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use component::Component;
+pub use finding::{Finding, Trouble};
+pub use leaders::LeaderView;
+pub use probe::StoreState;
+pub use pulse::{Leads, LoopView};
+pub(crate) use pulse::{Pulse, beating, leading, moved, resting};
+
+use crate::{Engine, Inner, Roles};
+
+/// What this process watches about itself.
+pub(crate) struct Watch {
+    began: Instant,
+    /// What an earlier life left has been seen to, and the loops run.
+    started: AtomicBool,
+    pulses: Mutex<Vec<Arc<Pulse>>>,
+    probe: probe::Probe,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            started: AtomicBool::new(false),
+            pulses: Mutex::default(),
+            probe: probe::Probe::default(),
+        }
+    }
+}
+
+impl Watch {
+    /// A pulse for a loop that is about to start.
+    pub(crate) fn pulse(&self, name: &'static str) -> Arc<Pulse> {
+        let pulse = Pulse::new(name);
+        self.pulses.lock().push(pulse.clone());
+        pulse
+    }
+
+    pub(crate) fn started(&self) {
+        self.started.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts what watches the others: before them, for a process that cannot start must be able to say so.
+pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, stop: &watch::Receiver<bool>) {
+    running.spawn(probe::run(inner.clone(), stop.clone()));
+    running.spawn(feel(inner.clone(), stop.clone()));
+}
+
+async fn feel(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut felt = Instant::now();
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(pulse::FEEL_EVERY) => {}
+        }
+        let passed = felt.elapsed();
+        felt = Instant::now();
+        for pulse in inner.watch.pulses.lock().iter() {
+            pulse.feel(passed);
+        }
+    }
+}
+
+/// Everything at once, for people and for programs.
+#[derive(Clone, Debug)]
+pub struct HealthView {
+    /// The most serious first; none when all is well.
+    pub findings: Vec<Finding>,
+    pub roles: Roles,
+    /// Works alone on its Store.
+    pub alone: bool,
+    pub up_for: Duration,
+    pub store: StoreView,
+    pub lanes: Condition,
+    /// Why rings do not reach other processes, if they do not.
+    pub bus_away: Option<String>,
+    pub kernel: KernelView,
+    pub loops: Vec<LoopView>,
+    pub leaders: Vec<LeaderView>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoreView {
+    pub state: StoreState,
+    /// How long the latest question took, or has been taking.
+    pub took: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub struct KernelView {
+    pub elsewhere: bool,
+    /// Whether asking it makes sense now.
+    pub ready: bool,
+    pub snapshot: Arc<str>,
+    pub breakers: Vec<BreakerView>,
+}
+
+impl HealthView {
+    /// Whether calls should be sent here.
+    pub fn is_ready(&self) -> bool {
+        !self.findings.iter().any(|finding| finding.trouble.is_serious())
+    }
+
+    /// One word for all of it.
+    pub fn status(&self) -> &'static str {
+        match (self.is_ready(), self.findings.is_empty()) {
+            (false, _) => "not_ready",
+            (true, false) => "degraded",
+            (true, true) => "ready",
+        }
+    }
+}
+
+impl Engine {
+    /// How this process is. Answers within two seconds, whatever hangs.
+    pub async fn health(&self) -> HealthView {
+        let inner = &self.inner;
+        let seen = inner.watch.probe.look().await;
+        let leaders = inner.leaders(&seen.leases);
+        let mut loops: Vec<LoopView> =
+            inner.watch.pulses.lock().iter().map(|pulse| pulse.view(inner.settings.stuck_after)).collect();
+        loops.sort_by_key(|view| view.name);
+        let kernel = &inner.ports.kernel;
+        let mut view = HealthView {
+            findings: Vec::new(),
+            roles: inner.settings.roles,
+            alone: inner.settings.exclusive_store,
+            up_for: inner.watch.began.elapsed(),
+            store: StoreView { took: seen.took(), state: seen.state },
+            lanes: inner.lanes.lock().clone(),
+            bus_away: inner.ports.bus.away(),
+            kernel: KernelView {
+                elsewhere: kernel.is_elsewhere(),
+                ready: kernel.ready(),
+                snapshot: kernel.snapshot(),
+                breakers: kernel.breakers(),
+            },
+            loops,
+            leaders,
+        };
+        view.findings = finding::all(&view, inner.watch.started.load(Ordering::Relaxed));
+        view
+    }
+}

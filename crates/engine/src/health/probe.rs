@@ -1,0 +1,145 @@
+//! Asks the Store how it is: one question at a time, however many want to know, and no longer than a person would wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_ports::{LeaseRow, StoreError};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::Inner;
+
+/// A Store that takes longer hangs. Below the deadline of the Store's own calls, which end as if it had refused.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
+/// An answer is good for so long: a question writes and waits for the disk, so many askers share one.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+/// Longest wait of one who asks.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the Store is.
+#[derive(Clone, Debug)]
+pub enum StoreState {
+    /// Nobody asked yet.
+    Unknown,
+    /// It reads and writes.
+    Answers,
+    /// It takes questions and does not answer them.
+    Hangs,
+    Refuses(StoreError),
+}
+
+impl StoreState {
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Answers => "answers",
+            Self::Hangs => "hanging",
+            Self::Refuses(StoreError::Full(_)) => "full",
+            Self::Refuses(StoreError::Corrupt(_)) => "damaged",
+            Self::Refuses(StoreError::Unavailable(_) | StoreError::UnknownOutcome(_)) => "refusing",
+        }
+    }
+}
+
+/// What the latest question found.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) state: StoreState,
+    pub(super) began: Instant,
+    pub(super) ended: Instant,
+    /// Leases of the processes that share the Store.
+    pub(super) leases: Arc<[LeaseRow]>,
+}
+
+pub(super) struct Probe {
+    asked: Notify,
+    seen: watch::Sender<Seen>,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        let now = Instant::now();
+        let seen = Seen { state: StoreState::Unknown, began: now, ended: now, leases: Arc::new([]) };
+        Self { asked: Notify::new(), seen: watch::Sender::new(seen) }
+    }
+}
+
+impl Probe {
+    /// What is known of the Store, asked for if that is old. Answers within two seconds whatever the Store does.
+    pub(super) async fn look(&self) -> Seen {
+        let mut seen = self.seen.subscribe();
+        let now = Instant::now();
+        let is_good = |seen: &Seen| {
+            !matches!(seen.state, StoreState::Unknown) && (seen.ended + GOOD_FOR >= now || seen.is_hanging_still())
+        };
+        if !is_good(&seen.borrow_and_update()) {
+            self.asked.notify_one();
+            // What a question found that was on its way already is new enough.
+            let _ = tokio::time::timeout(PATIENCE, seen.changed()).await;
+        }
+        seen.borrow().clone()
+    }
+
+    fn tell(&self, seen: Seen) {
+        self.seen.send_replace(seen);
+    }
+}
+
+impl Seen {
+    /// The question is still out: asking again could only pile up.
+    fn is_hanging_still(&self) -> bool {
+        matches!(self.state, StoreState::Hangs) && self.began == self.ended
+    }
+
+    /// How long the Store took, or has been taking.
+    pub(super) fn took(&self) -> Duration {
+        if self.is_hanging_still() { self.began.elapsed() } else { self.ended.duration_since(self.began) }
+    }
+}
+
+/// Asks whenever somebody wants to know, until `stop`.
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = inner.watch.probe.asked.notified() => {}
+        }
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = inner.ask_store() => {}
+        }
+    }
+}
+
+impl Inner {
+    async fn ask_store(&self) {
+        let began = Instant::now();
+        let known = self.watch.probe.seen.borrow().leases.clone();
+        let question = self.question();
+        tokio::pin!(question);
+        let answer = match tokio::time::timeout(ANSWER_WITHIN, &mut question).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.watch.probe.tell(Seen { state: StoreState::Hangs, began, ended: began, leases: known.clone() });
+                question.await
+            }
+        };
+        let ended = Instant::now();
+        let late = ended.duration_since(began) >= ANSWER_WITHIN;
+        let (state, leases) = match answer {
+            Ok(leases) => (StoreState::Answers, leases.into()),
+            // The Store's own deadline ended the call: that is how a hang looks from here.
+            Err(_) if late => (StoreState::Hangs, known),
+            Err(error) => (StoreState::Refuses(error), known),
+        };
+        self.watch.probe.tell(Seen { state, began, ended, leases });
+    }
+
+    async fn question(&self) -> Result<Vec<LeaseRow>, StoreError> {
+        self.ports.store.check().await?;
+        // A process that is alone leads everything and writes no leases.
+        if self.settings.exclusive_store { Ok(Vec::new()) } else { self.ports.store.leases().await }
+    }
+}

@@ -1,0 +1,158 @@
+//! Whether each loop still comes round.
+//!
+//! A loop marks when it rests, when it goes on, and every commit in between, so a round may be long as long as it moves.
+//! Time counts only while this process itself runs: one that was stopped, or starved of CPU, has no stuck loops for that.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+tokio::task_local! {
+    /// The pulse of the loop whose task this is.
+    static OWN: Arc<Pulse>;
+}
+
+/// How often pulses are felt, and the most that one look adds to a loop's silence.
+pub(super) const FEEL_EVERY: Duration = Duration::from_secs(1);
+
+/// The life of one loop.
+pub(crate) struct Pulse {
+    name: &'static str,
+    beat: Mutex<Beat>,
+}
+
+struct Beat {
+    /// Grows with every mark.
+    count: u64,
+    last: Instant,
+    /// The rest that the loop is in; zero in a round.
+    rest: Duration,
+    leads: Leads,
+    /// What the latest look saw.
+    felt: u64,
+    /// How long nothing moved, as far as we could have seen it.
+    silent: Duration,
+}
+
+/// Whether this process leads a loop that one process runs for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// Every process has this loop for itself.
+    Own,
+    /// Somebody else does.
+    Not,
+    /// Since this epoch of the lease.
+    Since(u64),
+}
+
+/// A loop as people see it.
+#[derive(Clone, Debug)]
+pub struct LoopView {
+    pub name: &'static str,
+    pub stuck: bool,
+    /// How long ago it last moved.
+    pub moved_ago: Duration,
+    pub leads: Leads,
+}
+
+impl Pulse {
+    pub(super) fn new(name: &'static str) -> Arc<Self> {
+        let beat = Beat {
+            count: 0,
+            last: Instant::now(),
+            rest: Duration::ZERO,
+            leads: Leads::Own,
+            felt: 0,
+            silent: Duration::ZERO,
+        };
+        Arc::new(Self { name, beat: Mutex::new(beat) })
+    }
+
+    fn mark(&self, rest: Duration) {
+        let mut beat = self.beat.lock();
+        beat.count += 1;
+        beat.last = Instant::now();
+        beat.rest = rest;
+    }
+
+    pub(super) fn feel(&self, passed: Duration) {
+        let mut beat = self.beat.lock();
+        beat.silent = if beat.count == beat.felt { beat.silent + passed.min(FEEL_EVERY * 2) } else { Duration::ZERO };
+        beat.felt = beat.count;
+    }
+
+    pub(super) fn view(&self, stuck_after: Duration) -> LoopView {
+        let beat = self.beat.lock();
+        LoopView {
+            name: self.name,
+            stuck: beat.silent > beat.rest + stuck_after,
+            moved_ago: beat.last.elapsed(),
+            leads: beat.leads,
+        }
+    }
+}
+
+/// Runs a loop under its pulse.
+pub(crate) async fn beating(pulse: Arc<Pulse>, run: impl Future<Output = ()>) {
+    OWN.scope(pulse, run).await;
+}
+
+/// The loop of this task rests, for at most so long.
+pub(crate) fn resting(at_most: Duration) {
+    mark(at_most);
+}
+
+/// The loop of this task, if it is one, came further.
+pub(crate) fn moved() {
+    mark(Duration::ZERO);
+}
+
+fn mark(rest: Duration) {
+    // Calls of clients end up here too, and are nobody's pulse.
+    let _ = OWN.try_with(|pulse| pulse.mark(rest));
+}
+
+/// Whether the loop of this task leads.
+pub(crate) fn leading(epoch: Option<u64>) {
+    let _ = OWN.try_with(|pulse| pulse.beat.lock().leads = epoch.map_or(Leads::Not, Leads::Since));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_is_stuck_when_it_outstays_its_rest() {
+        let pulse = Pulse::new("slow");
+        let felt = pulse.clone();
+        let is_stuck = |seconds: u64| {
+            (0..seconds).for_each(|_| felt.feel(FEEL_EVERY));
+            felt.view(LIMIT).stuck
+        };
+        beating(pulse, async {
+            resting(Duration::from_secs(30));
+            leading(Some(7));
+            assert!(!is_stuck(91) && is_stuck(1));
+            moved();
+            assert!(!is_stuck(61) && is_stuck(1), "in a round no rest is allowed for");
+            moved();
+            assert!(!is_stuck(1));
+        })
+        .await;
+        assert_eq!(felt.view(LIMIT).leads, Leads::Since(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_the_whole_process_stood_still_does_not_count() {
+        let pulse = Pulse::new("stopped");
+        pulse.mark(Duration::ZERO);
+        pulse.feel(FEEL_EVERY);
+        pulse.feel(Duration::from_secs(3_600));
+        assert!(!pulse.view(LIMIT).stuck);
+    }
+}

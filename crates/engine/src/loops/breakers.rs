@@ -1,0 +1,49 @@
+//! Tells of circuit breakers that moved: as numbers, and on the record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::request::Json;
+use lockgate_ports::{BreakerMove, StoreError};
+use tokio::sync::watch;
+
+use super::{Lead, tick};
+use crate::Inner;
+
+const EVERY: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    while tick(&mut stop, EVERY).await {
+        if let Err(error) = inner.breakers_once().await {
+            inner.health.store_answered(false);
+            tracing::warn!(%error, "moves of circuit breakers could not be put on record");
+        }
+    }
+}
+
+impl Inner {
+    /// Every process counts what it noticed; a breaker that all share is put on record by one scheduler.
+    async fn breakers_once(&self) -> Result<(), StoreError> {
+        let moves = self.ports.kernel.breaker_moves();
+        moves.iter().for_each(|moved| self.metrics.governance.breaker_moved(moved));
+        let told = moves.is_empty() || !self.settings.roles.scheduler;
+        if told || !self.leads(Lead::Ledger, self.settings.expire_every).await? {
+            return Ok(());
+        }
+        self.ports.store.append_audit(moves.into_iter().map(entry).collect()).await
+    }
+}
+
+fn entry(moved: BreakerMove) -> AuditEntry {
+    let BreakerMove { at, breaker, from, to, error } = moved;
+    let detail = serde_json::json!({ "from": from.as_str(), "to": to.as_str(), "error": error.as_deref() });
+    AuditEntry {
+        at,
+        tenant: "default".into(),
+        actor: "safety-kernel".into(),
+        action: Action::BreakerMoved,
+        subject: breaker.into(),
+        detail: Json::trusted(detail.to_string()),
+    }
+}

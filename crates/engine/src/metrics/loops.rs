@@ -1,0 +1,81 @@
+//! Metric families of what happens by itself: who leads which loop, when it last came round, and what it could not do.
+
+use lockgate_core::job::{Job, JobState};
+use lockgate_core::time::Timestamp;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::catalogue::Catalogue;
+use super::{Seconds, count};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByLoop {
+    r#loop: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State(JobState);
+
+impl EncodeLabelValue for State {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.as_str().encode(encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByState {
+    state: State,
+}
+
+#[derive(Clone)]
+pub(crate) struct LoopMetrics {
+    leader: Family<ByLoop, Gauge>,
+    ticked: Family<ByLoop, Seconds>,
+    failed: Family<ByLoop, Counter>,
+    stale: Family<ByState, Gauge>,
+    tasks: Gauge,
+}
+
+impl LoopMetrics {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+        let leader = Family::<ByLoop, Gauge>::default();
+        registry.register("leader", "Whether this process does the rounds of a loop that one does for all", leader.clone());
+        let ticked = Family::<ByLoop, Seconds>::default();
+        let help = "When a loop with a leader last came round here, leading or not, in seconds since 1970";
+        registry.register("loop_tick_timestamp_seconds", help, ticked.clone());
+        let failed = Family::<ByLoop, Counter>::default();
+        let help = "Rounds of reaping loops that the Store did not answer; the next tick tries again";
+        registry.register("reaper_list_errors", help, failed.clone());
+        let stale = Family::<ByState, Gauge>::default();
+        let help = "Jobs that the last round found past their deadline and not ended, by state; at most one page";
+        registry.register("stale_jobs", help, stale.clone());
+        let tasks = Gauge::default();
+        registry.register("runtime_tasks", "Tasks of the process that have not ended", tasks.clone());
+        Self { leader, ticked, failed, stale, tasks }
+    }
+
+    pub(crate) fn came_round(&self, name: &'static str, leads: bool, now: Timestamp) {
+        let label = ByLoop { r#loop: name };
+        self.leader.get_or_create(&label).set(i64::from(leads));
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of this age are exact in a double")]
+        self.ticked.get_or_create(&label).set(now.as_millis() as f64 / 1e3);
+    }
+
+    /// A reaper could not list what it looks for.
+    pub(crate) fn failed(&self, name: &'static str) {
+        self.failed.get_or_create(&ByLoop { r#loop: name }).inc();
+    }
+
+    pub(crate) fn found_stale(&self, jobs: &[Job]) {
+        for state in JobState::ALL.into_iter().filter(|state| !state.is_terminal()) {
+            let found = jobs.iter().filter(|job| job.state() == state).count();
+            self.stale.get_or_create(&ByState { state: State(state) }).set(count(found));
+        }
+    }
+
+    pub(crate) fn tasks(&self, alive: usize) {
+        self.tasks.set(count(alive));
+    }
+}

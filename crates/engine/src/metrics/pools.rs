@@ -1,0 +1,72 @@
+//! Metric families of pools. Their names come from the configuration, so they are few.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lockgate_core::ids::PoolName;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::catalogue::Catalogue;
+use super::level;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByPool {
+    pool: String,
+}
+
+/// One pool as this process sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PoolLevel {
+    pub(crate) waiting: u64,
+    pub(crate) workers: u64,
+    pub(crate) slots: u64,
+    pub(crate) busy: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct PoolMetrics {
+    waiting: Family<ByPool, Gauge>,
+    workers: Family<ByPool, Gauge>,
+    slots: Family<ByPool, Gauge>,
+    busy: Family<ByPool, Gauge>,
+    /// Pools that have gauges now.
+    shown: Arc<Mutex<BTreeSet<PoolName>>>,
+}
+
+impl PoolMetrics {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+        let mut gauge = |name, help| {
+            let family = Family::<ByPool, Gauge>::default();
+            registry.register(name, help, family.clone());
+            family
+        };
+        Self {
+            waiting: gauge("pool_queue_depth", "Jobs that wait and have the pool as their first choice"),
+            workers: gauge("pool_workers", "Worker sessions of the pool that are attached to this process"),
+            slots: gauge("pool_slots", "Places of those workers"),
+            busy: gauge("pool_slots_busy", "Places of those workers that hold an attempt"),
+            shown: Arc::default(),
+        }
+    }
+
+    pub(crate) fn set(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
+        let label = |pool: &PoolName| ByPool { pool: pool.to_string() };
+        let mut shown = self.shown.lock();
+        for gone in shown.iter().filter(|pool| !pools.contains_key(*pool)) {
+            for family in [&self.waiting, &self.workers, &self.slots, &self.busy] {
+                family.remove(&label(gone));
+            }
+        }
+        for (pool, now) in pools {
+            let label = label(pool);
+            self.waiting.get_or_create(&label).set(level(now.waiting));
+            self.workers.get_or_create(&label).set(level(now.workers));
+            self.slots.get_or_create(&label).set(level(now.slots));
+            self.busy.get_or_create(&label).set(level(now.busy));
+        }
+        *shown = pools.keys().cloned().collect();
+    }
+}

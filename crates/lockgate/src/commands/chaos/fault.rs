@@ -1,0 +1,179 @@
+//! What can be broken, and how.
+
+use std::time::Duration;
+
+/// A part, or the way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Server,
+    Gateway,
+    Scheduler,
+    Worker,
+    Client,
+    Postgres,
+    Redis,
+    Nats,
+    Disk,
+    Clock,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    /// kill -9, and a new process at once, as a supervisor does.
+    Kill,
+    /// SIGSTOP for longer than every lease, then SIGCONT.
+    Stop,
+    /// Every chunk comes later.
+    Latency,
+    /// Connections end, and new ones are refused for a while.
+    Cut,
+    /// Connections stay open and carry nothing any more, in either direction; new ones work.
+    HalfOpen,
+    /// Connections end with RST; new ones work.
+    Reset,
+    /// Files may not grow.
+    Full,
+    /// The wall clock jumps.
+    Shift,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) part: Part,
+    pub(super) blow: Blow,
+}
+
+/// By what a fault shows to somebody outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// A call of the client fails.
+    Call,
+    /// The worker's session is no longer attached.
+    Session,
+    /// The worker dials again.
+    Redial,
+    /// A process says that it is not ready, or not wholly.
+    Readiness,
+    /// It should not show at all.
+    Nothing,
+}
+
+const ON_THE_WIRE: [Blow; 4] = [Blow::Latency, Blow::Cut, Blow::HalfOpen, Blow::Reset];
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Gateway => "gateway",
+            Self::Scheduler => "scheduler",
+            Self::Worker => "worker",
+            Self::Client => "client",
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+            Self::Nats => "nats",
+            Self::Disk => "disk",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+impl Blow {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Stop => "stop",
+            Self::Latency => "latency",
+            Self::Cut => "cut",
+            Self::HalfOpen => "half-open",
+            Self::Reset => "reset",
+            Self::Full => "full",
+            Self::Shift => "shift",
+        }
+    }
+}
+
+impl Fault {
+    /// All that an installation of this kind can suffer, in the order of the table.
+    pub(super) fn all(cluster: bool) -> Vec<Self> {
+        let processes: &[Part] =
+            if cluster { &[Part::Gateway, Part::Scheduler, Part::Worker] } else { &[Part::Server, Part::Worker] };
+        let wires: &[Part] = if cluster {
+            &[Part::Worker, Part::Client, Part::Postgres, Part::Redis, Part::Nats]
+        } else {
+            &[Part::Worker, Part::Client]
+        };
+        let of = |parts: &[Part], blows: &[Blow]| -> Vec<Self> {
+            parts.iter().flat_map(|&part| blows.iter().map(move |&blow| Self { part, blow })).collect()
+        };
+        let mut all = of(processes, &[Blow::Kill, Blow::Stop]);
+        all.extend(of(wires, &ON_THE_WIRE));
+        if !cluster {
+            all.push(Self { part: Part::Disk, blow: Blow::Full });
+        }
+        all.push(Self { part: Part::Clock, blow: Blow::Shift });
+        all
+    }
+
+    pub(super) fn name(self) -> String {
+        format!("{}-{}", self.part.name(), self.blow.name())
+    }
+
+    /// Why it is not done, if it cannot be.
+    pub(super) const fn impossible(self) -> Option<&'static str> {
+        match self.blow {
+            Blow::Shift => {
+                Some("only the administrator of a machine can set its clock; the simulator shifts clocks instead")
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) const fn notice(self) -> Notice {
+        match (self.part, self.blow) {
+            (_, Blow::Latency) | (Part::Scheduler, _) => Notice::Nothing,
+            (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
+            (Part::Worker, _) => Notice::Session,
+            (Part::Postgres | Part::Redis | Part::Nats, _) => Notice::Readiness,
+            _ => Notice::Call,
+        }
+    }
+
+    /// How long it lasts. Kills and resets are over at once.
+    pub(super) const fn lasts(self, quick: bool) -> Duration {
+        let seconds = match (self.blow, self.part) {
+            (Blow::Kill | Blow::Reset | Blow::Shift, _) => 0,
+            // An edge is closed when its lease of 6 s ran out 4 s ago, or later.
+            (Blow::Stop, Part::Gateway | Part::Scheduler) => 15,
+            (Blow::Stop, _) => {
+                if quick {
+                    6
+                } else {
+                    15
+                }
+            }
+            (Blow::Latency | Blow::Cut | Blow::Full, _) => 3,
+            // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
+            (Blow::HalfOpen, Part::Worker) => 12,
+            (Blow::HalfOpen, _) => 6,
+        };
+        Duration::from_secs(seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_name_of_its_own() {
+        for cluster in [false, true] {
+            let all = Fault::all(cluster);
+            let names: BTreeSet<String> = all.iter().map(|fault| fault.name()).collect();
+            assert_eq!(names.len(), all.len());
+            assert_eq!(names.contains("server-kill"), !cluster);
+            assert_eq!(names.contains("postgres-half-open"), cluster);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `lockgate config show`: what a server would run with, and where each of its settings comes from.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, CommandFactory, Subcommand};
+use serde::Serialize;
+
+use crate::cli::Cli;
+use crate::error::{CliError, Exit};
+use crate::output::{Field, Output, Tone};
+
+/// Look at the settings of a server
+#[derive(Args, Debug)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Show(Show),
+}
+
+/// Show what `lockgate serve` would run with: every setting, its value and where it comes from; secrets are masked
+#[derive(Args, Debug)]
+#[command(after_long_help = "Example: lockgate config show -- --listen 0.0.0.0:8080 --auth")]
+struct Show {
+    /// Options as for `lockgate serve`
+    #[arg(last = true, value_name = "OPTIONS")]
+    options: Vec<String>,
+}
+
+/// Settings that are secrets themselves. Others name files, whose contents are not shown, or addresses.
+const SECRETS: [&str; 1] = ["safety_kernel_key"];
+/// Said instead of a secret.
+const MASK: &str = "***";
+/// How to reach a server, which this is not about.
+const NOT_OF_SERVE: [&str; 9] =
+    ["server", "tenant", "actor", "actor_type", "api_key", "tls_ca", "client_cert", "client_key", "help"];
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Setting {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    /// default, environment, command line, or unset
+    from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<String>,
+}
+
+impl Config {
+    pub(crate) fn run(self, out: Output) -> Result<Exit, CliError> {
+        match self.command {
+            Command::Show(command) => command.run(out),
+        }
+    }
+}
+
+impl Show {
+    fn run(self, out: Output) -> Result<Exit, CliError> {
+        let settings = settings(&self.options)?;
+        if out.is_json() {
+            out.json(&settings)?;
+        } else {
+            out.line(&table(&settings, out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+fn settings(options: &[String]) -> Result<Vec<Setting>, CliError> {
+    let mut root = Cli::command();
+    root.build();
+    let given = ["lockgate".to_owned(), "serve".to_owned()].into_iter().chain(options.iter().cloned());
+    let matches = root.clone().try_get_matches_from(given).map_err(|error| CliError::Usage(error.to_string()))?;
+    let serve = root.find_subcommand("serve").zip(matches.subcommand_matches("serve"));
+    let Some((command, matches)) = serve else { return Err(CliError::Usage("there is no `serve`".to_owned())) };
+    let of_serve = |arg: &&Arg| arg.get_long().is_some() && !NOT_OF_SERVE.contains(&arg.get_id().as_str());
+    Ok(command.get_arguments().filter(of_serve).map(|arg| setting(arg, matches)).collect())
+}
+
+fn setting(arg: &Arg, matches: &ArgMatches) -> Setting {
+    let id = arg.get_id().as_str();
+    let from = match matches.value_source(id) {
+        Some(ValueSource::CommandLine) => "command line",
+        Some(ValueSource::EnvVariable) => "environment",
+        Some(_) => "default",
+        None => "unset",
+    };
+    let raw = matches.get_raw(id).map(|values| values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","));
+    let value = raw.map(|value| if SECRETS.contains(&id) { MASK.to_owned() } else { masked(&value) });
+    Setting {
+        name: format!("--{}", arg.get_long().unwrap_or(id)),
+        value,
+        from,
+        variable: arg.get_env().map(|name| name.to_string_lossy().into_owned()),
+    }
+}
+
+/// An address without its password. Of several, each.
+fn masked(value: &str) -> String {
+    let one = |address: &str| {
+        let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+        // A password may have an @ of its own, a path may have one too.
+        let authority = rest.find(['/', '?']).unwrap_or(rest.len());
+        let Some((login, host)) = rest[..authority].rsplit_once('@') else { return address.to_owned() };
+        let tail = &rest[authority..];
+        // A login without a name is a token.
+        let name = login.split_once(':').map_or("", |(name, _)| name);
+        let login = if login.contains(':') { format!("{name}:{MASK}") } else { MASK.to_owned() };
+        format!("{scheme}://{login}@{host}{tail}")
+    };
+    value.split(',').map(one).collect::<Vec<_>>().join(",")
+}
+
+fn table(settings: &[Setting], out: Output) -> String {
+    let row = |setting: &Setting| {
+        let tone = if setting.from == "default" || setting.from == "unset" { Tone::Faint } else { Tone::Good };
+        vec![
+            Field::text(&setting.name),
+            Field::text(setting.value.as_deref().unwrap_or("-")),
+            Field::text(setting.from).toned(tone),
+            Field::text(setting.variable.as_deref().unwrap_or("-")),
+        ]
+    };
+    out.table(&["setting", "value", "from", "variable"], &settings.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(options: &[&str]) -> Vec<Setting> {
+        settings(&options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>()).expect("good usage")
+    }
+
+    fn value<'a>(settings: &'a [Setting], name: &str) -> (&'a str, Option<&'a str>) {
+        let found = settings.iter().find(|setting| setting.name == name).expect(name);
+        (found.from, found.value.as_deref())
+    }
+
+    #[test]
+    fn every_setting_says_where_it_comes_from() {
+        let settings = shown(&["--listen", "127.0.0.1:1", "--auth"]);
+        assert_eq!(value(&settings, "--listen"), ("command line", Some("127.0.0.1:1")));
+        assert_eq!(value(&settings, "--metrics"), ("default", Some("127.0.0.1:9090")));
+        assert_eq!(value(&settings, "--quotas").0, "unset");
+        assert!(matches!(value(&settings, "--auth"), ("command line", Some(_))));
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        let settings = shown(&[
+            "--database-url",
+            "postgres://ann:pa@ss@db:5432/lockgate?sslmode=require",
+            "--redis-url",
+            "redis://:hunter2@cache/0",
+            "--nats-url",
+            "nats://token@one:4222,nats://two:4222",
+            "--safety-kernel",
+            "http://127.0.0.1:1",
+            "--safety-kernel-key",
+            "lgk_id_secret",
+        ]);
+        let expect = |name: &str, text: &str| assert_eq!(value(&settings, name).1, Some(text));
+        expect("--database-url", "postgres://ann:***@db:5432/lockgate?sslmode=require");
+        expect("--redis-url", "redis://:***@cache/0");
+        expect("--safety-kernel-key", "***");
+        expect("--nats-url", "nats://***@one:4222,nats://two:4222");
+    }
+
+    #[test]
+    fn settings_that_serve_would_refuse_are_refused_here() {
+        assert!(settings(&["--lisen".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! `lockgate tenants`: what tenants have, and forgetting one.
+
+use clap::{Args, Subcommand};
+use lockgate_proto::v1;
+
+use crate::error::{CliError, Exit};
+use crate::live::Live;
+use crate::output::{Field, Output, bytes};
+use crate::session::Session;
+use crate::view;
+
+/// Look at what tenants have and may have, and forget one
+#[derive(Args, Debug)]
+pub(crate) struct Tenants {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Erase(Erase),
+}
+
+/// List tenants with what they have, and of how much
+#[derive(Args, Debug, Default)]
+struct List {}
+
+/// End everything a tenant has under way, and delete all its jobs, runs, schedules and keys
+///
+/// The audit trail stays: it names actors and ids, never payloads. What was begun can be gone on with by the same command.
+#[derive(Args, Debug)]
+struct Erase {
+    /// The tenant
+    tenant: String,
+
+    /// Nothing of it comes back: say that you mean it
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Tenants {
+    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+        match self.command.unwrap_or(Command::List(List {})) {
+            Command::List(command) => command.run(session).await,
+            Command::Erase(command) => command.run(session).await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        let mut tenants = Vec::new();
+        let mut after = String::new();
+        loop {
+            let response = session.admin().list_tenants(v1::ListTenantsRequest { after, limit: 1_000 }).await;
+            let page = session.answer(response)?;
+            tenants.extend(page.tenants.into_iter().map(view::Tenant::from));
+            after = page.next_after;
+            if after.is_empty() {
+                break;
+            }
+        }
+        if session.out.is_json() {
+            session.out.json(&view::Tenants { tenants })?;
+        } else if tenants.is_empty() {
+            session.out.remark("no tenant has anything yet");
+        } else {
+            session.out.line(&table(&tenants, session.out))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+impl Erase {
+    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+        if !self.yes {
+            let text = format!("everything of tenant {:?} would be gone for ever; say --yes if you mean it", self.tenant);
+            return Err(CliError::Usage(text));
+        }
+        let mut total = view::ErasedTenant { tenant: self.tenant.clone(), ..view::ErasedTenant::default() };
+        let live = Live::new(session.out, "erasing".to_owned());
+        loop {
+            let request = v1::EraseTenantRequest { tenant: self.tenant.clone(), confirm: self.tenant.clone() };
+            let part = session.answer(session.admin().erase_tenant(request).await)?;
+            let stuck = !part.done && part.ended + part.jobs + part.runs == 0;
+            total.add(&part);
+            live.say(format!("{} jobs and {} runs deleted", total.jobs, total.runs));
+            if part.done {
+                break;
+            }
+            // What ends takes its time where workers or orchestrators must hear of it.
+            if stuck {
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        live.clear();
+        if session.out.is_json() {
+            session.out.json(&total)?;
+        } else {
+            session.out.line(&format!(
+                "tenant {} is forgotten: {} ended, {} jobs and {} runs deleted",
+                total.tenant, total.ended, total.jobs, total.runs
+            ))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
+
+fn table(tenants: &[view::Tenant], out: Output) -> String {
+    let of = |has: u64, max: Option<u64>| match max {
+        Some(max) => format!("{has} of {max}"),
+        None => has.to_string(),
+    };
+    let row = |tenant: &view::Tenant| {
+        let quota = &tenant.quota;
+        let stored = match quota.stored_bytes {
+            Some(max) => format!("{} of {}", bytes(tenant.stored_bytes), bytes(max)),
+            None => bytes(tenant.stored_bytes),
+        };
+        vec![
+            Field::text(&tenant.name),
+            Field::text(of(tenant.jobs, quota.jobs)),
+            Field::number(&tenant.ended),
+            Field::text(of(tenant.runs, quota.runs)),
+            Field::text(&stored),
+            Field::text(quota.submit_rate.as_deref().unwrap_or("-")),
+            Field::text(quota.actor_rate.as_deref().unwrap_or("-")),
+        ]
+    };
+    let rows: Vec<_> = tenants.iter().map(row).collect();
+    out.table(&["tenant", "jobs", "ended", "runs", "stored", "rate", "per actor"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::output::Format;
+
+    #[test]
+    fn what_is_limited_says_of_how_much() {
+        let tenant = v1::Tenant {
+            name: "acme".to_owned(),
+            jobs: 12,
+            ended: 3_000,
+            runs: 2,
+            stored_bytes: 5 << 20,
+            quota: Some(v1::TenantQuota {
+                submit_rate: "500/s".to_owned(),
+                jobs: Some(100),
+                stored_bytes: Some(10 << 30),
+                ..v1::TenantQuota::default()
+            }),
+        };
+        let text =
+            table(&[view::Tenant::from(tenant)], Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH));
+        let expected = "TENANT  JOBS       ENDED  RUNS  STORED             RATE   PER ACTOR
+acme    12 of 100   3000  2     5.0 MiB of 10 GiB  500/s  -";
+        assert_eq!(text, expected);
+    }
+}

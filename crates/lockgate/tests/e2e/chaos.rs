@@ -1,0 +1,27 @@
+//! The chaos command itself: it breaks things, and what it tells is what happened.
+
+use serde_json::Value;
+
+use super::harness::binary;
+
+#[tokio::test]
+async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
+    let faults = ["--fault", "server-kill", "--fault", "worker-cut"];
+    let output = binary().args(["--json", "chaos", "--quick"]).args(faults).output().await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    assert_eq!(rows.iter().map(|row| &row["fault"]).collect::<Vec<_>>(), ["server-kill", "worker-cut"]);
+    for row in &rows {
+        assert_eq!((&row["lost"], &row["doubled"]), (&0.into(), &0.into()), "{row}");
+        assert!(row["jobs"].as_u64().is_some_and(|jobs| jobs >= 200), "there was a load: {row}");
+        assert!(row["detected_ms"].is_u64() && row["recovered_ms"].is_u64(), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_does_not_exist_is_refused_before_anything_starts() {
+    let output = binary().args(["chaos", "--fault", "moon-fall"]).output().await.expect("it runs");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("worker-half-open"), "{text}");
+}

@@ -1,0 +1,274 @@
+//! Deliberate bugs, to see whether the judges notice: a judge that never objects proves nothing.
+//!
+//! Each is a way in which a port could be wrong. They live here and nowhere else; the engine and the adapters have none.
+
+mod lanes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId};
+use lockgate_core::job::{Evidence, Job};
+use lockgate_core::schedule::Schedule;
+use lockgate_ports::memory::MemoryStore;
+use lockgate_ports::{
+    Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules, Sessions,
+    StoreError,
+};
+use parking_lot::Mutex;
+
+pub(crate) use lanes::PlantedLanes;
+
+/// What is wrong with the world of a story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The Store does not compare the version of a job.
+    VersionIgnored,
+    /// The Store does not look at the evidence of a change.
+    EvidenceIgnored,
+    /// The Store does not compare the policy of a dispatch with the one in force.
+    PolicyIgnored,
+    /// The Store forgets the last change of a large batch and says that it made it.
+    BatchCutShort,
+    /// The Store answers before a change is on disk; a crash loses it.
+    AnsweredTooEarly,
+    /// The Store drops the events of every third change.
+    EventsDropped,
+    /// The Store keeps no dead letters.
+    LettersDropped,
+    /// The Store does not remember idempotency keys.
+    KeysForgotten,
+    /// The Store's indexes never name certain jobs.
+    RowsForgotten,
+    /// The Store does not know whose deadline has passed.
+    DeadlinesForgotten,
+    /// The Store does not compare the version of a run.
+    StepsNotCompared,
+    /// The Store forgets to tell certain runs how their jobs ended.
+    NewsForgotten,
+    /// A run issues each undo twice.
+    UndoneTwice,
+    /// The Store does not compare the version of a schedule.
+    TurnsNotCompared,
+    /// The Store never names certain schedules as due.
+    SchedulesForgotten,
+    /// The Store closes edges that are alive.
+    EdgesClosedAlive,
+    /// The Store closes a session whatever its epoch.
+    EpochIgnored,
+    /// The edge takes any report for a job as one of its current attempt.
+    FenceIgnored,
+    /// The kernel allows everything.
+    EverythingAllowed,
+    /// Lanes never give certain jobs.
+    JobsNeverClaimed,
+    /// Lanes never free what an attempt held of a limit.
+    LimitsNeverFreed,
+    /// Lanes do not keep to limits.
+    LimitsIgnored,
+    /// Harmless: lanes give a claim to the next who asks too.
+    ClaimsDoubled,
+    /// Harmless: everybody leads, all the time.
+    EverybodyLeads,
+    /// Harmless: every bell rings three times.
+    BellsTripled,
+}
+
+#[derive(Default)]
+pub(crate) struct Planted {
+    bug: Option<Bug>,
+    /// Acknowledged and not yet written.
+    unwritten: Mutex<Vec<Change>>,
+    changes: Mutex<u64>,
+    claimed: Mutex<Option<Claim>>,
+}
+
+impl Planted {
+    pub(crate) fn new(bug: Option<Bug>) -> Self {
+        Self { bug, ..Self::default() }
+    }
+
+    pub(crate) fn is(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        disk: &MemoryStore,
+        mut changes: Vec<Change>,
+    ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        match self.bug {
+            Some(Bug::VersionIgnored) => with_versions_of_now(disk, &mut changes).await?,
+            Some(Bug::EvidenceIgnored) => {
+                changes.iter_mut().for_each(|change| change.transition.evidence = Evidence::Version);
+            }
+            Some(Bug::PolicyIgnored) => changes.iter_mut().for_each(|change| {
+                if let Evidence::Allowed { session, epoch, .. } = change.transition.evidence.clone() {
+                    change.transition.evidence = Evidence::Attached { session, epoch };
+                }
+            }),
+            Some(Bug::EventsDropped) => self.every_third(&mut changes, |change| change.transition.events.clear()),
+            Some(Bug::LettersDropped) => changes.iter_mut().for_each(|change| change.transition.dead_letter = None),
+            Some(Bug::KeysForgotten) => changes
+                .iter_mut()
+                .for_each(|change| Arc::make_mut(&mut change.transition.job.request).idempotency_key = None),
+            Some(Bug::BatchCutShort) if changes.len() > 2 => {
+                let last = changes.pop().map(|change| change.transition.job.seq);
+                let mut answers = disk.commit(changes).await?;
+                answers.extend(last.map(Ok));
+                return Ok(answers);
+            }
+            Some(Bug::AnsweredTooEarly) if waits_for_nothing(disk, &changes).await? => {
+                let answers = changes.iter().map(|change| Ok(change.transition.job.seq)).collect();
+                self.unwritten.lock().extend(changes);
+                return Ok(answers);
+            }
+            _ => {}
+        }
+        disk.commit(changes).await
+    }
+
+    fn every_third(&self, changes: &mut [Change], spoil: impl Fn(&mut Change)) {
+        for change in changes {
+            let mut count = self.changes.lock();
+            *count += 1;
+            if count.is_multiple_of(3) {
+                spoil(change);
+            }
+        }
+    }
+
+    /// Writes what was only acknowledged.
+    pub(crate) async fn flush(&self, disk: &MemoryStore) {
+        let unwritten = std::mem::take(&mut *self.unwritten.lock());
+        if !unwritten.is_empty() {
+            // It was acknowledged: nobody is left to hear that it failed.
+            let _ = disk.commit(unwritten).await;
+        }
+    }
+
+    /// A process dies, and with it what it had only in memory.
+    pub(crate) fn power_cut(&self) {
+        self.unwritten.lock().clear();
+    }
+
+    pub(crate) async fn advance(
+        &self,
+        disk: &MemoryStore,
+        mut changes: Vec<RunChange>,
+    ) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
+        if self.is(Bug::StepsNotCompared) {
+            for change in changes.iter_mut().filter(|change| change.head.version > 1) {
+                let now = disk.load_runs(std::slice::from_ref(&change.head.id)).await?.pop().flatten();
+                change.head.version = now.map_or(change.head.version, |run| run.head.version + 1);
+                let ids: Vec<JobId> = change.jobs.iter().map(|birth| birth.job.request.job_id.clone()).collect();
+                let mut there = disk.load(&ids).await?.into_iter();
+                change.jobs.retain(|_| there.next().is_none_or(|job| job.is_none()));
+            }
+        }
+        disk.advance(changes).await
+    }
+
+    /// What a process asks of the Store when it takes a step.
+    pub(crate) fn steps(&self, mut changes: Vec<RunChange>) -> Vec<RunChange> {
+        if self.is(Bug::UndoneTwice) {
+            for change in &mut changes {
+                let undo = |job: &Job| job.request.run.as_ref().is_some_and(|part| part.undo);
+                let again: Vec<_> = change.jobs.iter().filter(|birth| undo(&birth.job)).cloned().collect();
+                change.jobs.extend(again.into_iter().map(|mut birth| {
+                    let request = Arc::make_mut(&mut birth.job.request);
+                    request.job_id = JobId::from(format!("{}-again", request.job_id));
+                    birth
+                }));
+            }
+        }
+        changes
+    }
+
+    pub(crate) fn news(&self, news: Vec<NewsRow>) -> Vec<NewsRow> {
+        let forgotten = |run: &RunId| self.is(Bug::NewsForgotten) && picked(run.as_str());
+        news.into_iter().filter(|row| !forgotten(&row.run)).collect()
+    }
+
+    pub(crate) async fn turns(&self, disk: &MemoryStore, mut changes: Vec<ScheduleChange>) -> Vec<ScheduleChange> {
+        if self.is(Bug::TurnsNotCompared) {
+            for change in &mut changes {
+                let key = (change.schedule.tenant.clone(), change.schedule.name.clone());
+                let now = disk.load_schedules(&[key]).await.ok().and_then(|mut found| found.pop().flatten());
+                change.schedule.version = now.map_or(change.schedule.version, |schedule| schedule.version + 1);
+                let fresh = std::mem::take(&mut change.fresh);
+                change.changed.splice(0..0, fresh);
+            }
+        }
+        changes
+    }
+
+    /// Schedules as the Store names them when their time has come.
+    pub(crate) fn due(&self, schedules: Vec<Schedule>) -> Vec<Schedule> {
+        if self.is(Bug::SchedulesForgotten) { Vec::new() } else { schedules }
+    }
+
+    pub(crate) fn grace(&self, grace: Duration) -> Duration {
+        if self.is(Bug::EdgesClosedAlive) { Duration::ZERO } else { grace }
+    }
+
+    pub(crate) async fn close_session(&self, disk: &MemoryStore, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+        let mut closed = disk.close_session(id, epoch).await?;
+        if self.is(Bug::EpochIgnored) && !closed {
+            closed = disk.close_session(id, epoch + 1).await?;
+        }
+        Ok(closed)
+    }
+
+    /// Jobs as an index names them.
+    pub(crate) fn named(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let forgotten = |job: &Job| self.is(Bug::RowsForgotten) && picked(job.request.job_id.as_str());
+        jobs.into_iter().filter(|job| !forgotten(job)).collect()
+    }
+
+    /// Claims, as the next who asks gets them if it has room for more.
+    pub(crate) fn claims(&self, seats: &[usize], mut claimed: Claimed) -> Claimed {
+        let taken = |seat: usize| claimed.claims.iter().filter(|claim| claim.seat == seat).count();
+        let room = seats.iter().enumerate().find(|(seat, free)| taken(*seat) < **free).map(|(seat, _)| seat);
+        if self.is(Bug::ClaimsDoubled) {
+            let mut last = self.claimed.lock();
+            let again = last.take().zip(room).map(|(claim, seat)| Claim { seat, ..claim });
+            *last = claimed.claims.last().cloned();
+            claimed.claims.extend(again);
+        }
+        claimed
+    }
+
+    /// Whether lanes take no notice of a job.
+    pub(crate) fn overlooks(&self, job: &Job) -> bool {
+        self.is(Bug::JobsNeverClaimed) && picked(job.request.job_id.as_str())
+    }
+}
+
+/// About one of eight, always the same.
+pub(crate) fn picked(name: &str) -> bool {
+    name.bytes().fold(7_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) >> 32 & 7 == 0
+}
+
+async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [Change]) -> Result<(), StoreError> {
+    let mut seen = BTreeSet::new();
+    for change in changes.iter_mut().filter(|change| change.transition.job.version > 1) {
+        let job = &mut change.transition.job;
+        let now = disk.load(std::slice::from_ref(&job.request.job_id)).await?.pop().flatten();
+        // Later changes of the same job in one call build on this one.
+        if seen.insert(job.request.job_id.clone()) {
+            job.version = now.map_or(job.version, |now| now.version + 1);
+        }
+    }
+    Ok(())
+}
+
+/// One change of one job that a Store could acknowledge without looking.
+async fn waits_for_nothing(disk: &MemoryStore, changes: &[Change]) -> Result<bool, StoreError> {
+    let [change] = changes else { return Ok(false) };
+    let transition = &change.transition;
+    let now = disk.load(std::slice::from_ref(&transition.job.request.job_id)).await?.pop().flatten();
+    let fits = now.is_some_and(|now| now.version + 1 == transition.job.version && now.seq == transition.job.seq);
+    Ok(fits && transition.evidence == Evidence::Version)
+}

@@ -1,0 +1,146 @@
+//! Commits of jobs, compared with what was known before them.
+
+use std::collections::BTreeSet;
+
+use lockgate_core::ids::{JobId, JobSeq, SessionId};
+use lockgate_core::job::{EventKind, Evidence, Job, JobState, Transition};
+use lockgate_core::time::Timestamp;
+use lockgate_core::verdict::Decision;
+use lockgate_ports::{Change, ChangeError, SnapshotKind, StoreError};
+
+use super::{Books, Entry, Meaning, Witness};
+
+impl Witness {
+    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        let asked: Vec<Transition> = changes.iter().map(|change| change.transition.clone()).collect();
+        let answers = self.planted.commit(&self.disk, changes).await?;
+        let now = self.clock.now();
+        let mut books = self.books.lock();
+        for (transition, answer) in asked.iter().zip(&answers) {
+            if answer.is_ok() {
+                books.note(transition, now);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+impl Books {
+    /// A change that the Store says it made.
+    pub(super) fn note(&mut self, transition: &Transition, now: Timestamp) {
+        self.follows(transition);
+        let proven = self.proves(&transition.evidence, now);
+        let job = &transition.job;
+        self.require(proven, "S-1 evidence holds when it is written", || told(job, &format!("{:?}", transition.evidence)));
+        if transition.events.iter().any(|event| event.kind == EventKind::Dispatched) {
+            self.may_be_dispatched(job);
+        }
+        self.enter(job);
+        self.keeps_limits(job);
+    }
+
+    /// Versions, lives, attempts and events go on where they were.
+    fn follows(&mut self, transition: &Transition) {
+        let job = &transition.job;
+        let before = self.jobs.get(&job.request.job_id);
+        let known = before.map_or((0, 0, 0, 0, false), |entry| {
+            (entry.version, entry.life, entry.attempt, entry.state.rank(), entry.state.is_terminal())
+        });
+        let (version, life, attempt, rank, ended) = known;
+        let events = before.map_or(0, |entry| entry.events);
+        self.require(job.version == version + 1, "S-1 each version is followed by one change", || {
+            told(job, &format!("version {version} before"))
+        });
+        let progress = (job.life.no, job.life.attempt.no, job.life.state.rank()) >= (life, attempt, rank);
+        self.require(progress, "J-1 nothing goes back", || told(job, &format!("{life} {attempt} {rank} before")));
+        let revived = ended && !job.life.state.is_terminal();
+        self.require(!revived || job.life.no == life + 1, "J-3 only a replay revives", || told(job, "ended before"));
+        let numbered = transition.events.iter().zip(events + 1..).all(|(event, n)| event.n == n);
+        let counted = job.life.events == events + transition.events.len() as u64;
+        self.require(numbered && counted, "S-4 events without gaps", || told(job, &format!("{events} events before")));
+    }
+
+    fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
+        let with_epoch = |id: &SessionId, epoch: u64, open: bool| {
+            self.sessions.get(id).is_some_and(|s| s.epoch == epoch && s.open == open)
+        };
+        match evidence {
+            Evidence::Version => true,
+            Evidence::Reached(at) => *at <= now,
+            Evidence::Attached { session, epoch } => with_epoch(session, *epoch, true),
+            Evidence::Closed { session, epoch } => with_epoch(session, *epoch, false),
+            Evidence::Allowed { session, epoch, policy, routing } => {
+                let policy_stands = **policy == *self.in_force(SnapshotKind::Policy);
+                with_epoch(session, *epoch, true) && policy_stands && *routing.pools == *self.in_force(SnapshotKind::Pools)
+            }
+            Evidence::Routed(routing) => *routing.pools == *self.in_force(SnapshotKind::Pools),
+        }
+    }
+
+    /// Whatever the evidence says: who gets an attempt is there and has room, and the policy of now allowed it.
+    fn may_be_dispatched(&mut self, job: &Job) {
+        let before = self.jobs.get(&job.request.job_id);
+        let again = before.is_some_and(|entry| entry.attempt == job.life.attempt.no && entry.state.is_held());
+        self.require(!again, "A-3 an attempt is dispatched once", || told(job, "was held before"));
+        let allowing = job.life.attempt.verdict.as_ref().filter(|verdict| {
+            matches!(verdict.decision, Decision::Allow | Decision::AllowWithConstraints)
+                || (verdict.decision == Decision::RequireApproval && job.life.approval.is_some())
+        });
+        let stands = allowing.is_some_and(|verdict| *verdict.snapshot == *self.in_force(SnapshotKind::Policy));
+        self.require(stands, "G-1 nothing is dispatched but under the policy in force", || told(job, "no such verdict"));
+        let Meaning { denied, asks } = self.policies.get(self.in_force(SnapshotKind::Policy)).cloned().unwrap_or_default();
+        let topic = Some(&job.request.topic);
+        self.require(denied.as_ref() != topic, "G-1 nothing that is denied is dispatched", || {
+            told(job, "its topic is denied")
+        });
+        let agreed = asks.as_ref() != topic || self.approved.contains(&job.request.job_id);
+        self.require(agreed, "G-2 what people are asked about waits for them", || told(job, "nobody agreed"));
+        let Some(binding) = &job.life.attempt.binding else { return };
+        let (slots, open) = self.sessions.get(&binding.session).map_or((0, false), |session| (session.slots, session.open));
+        self.require(open, "S-1 only an attached session gets work", || told(job, binding.session.as_str()));
+        let others = self.held.get(&binding.session).map_or(0, BTreeSet::len);
+        self.require(others < slots, "L-4 a worker never holds more than its slots", || {
+            told(job, &format!("{others} held before"))
+        });
+    }
+
+    fn enter(&mut self, job: &Job) {
+        let id: &JobId = &job.request.job_id;
+        if let Some(session) = self.jobs.get(id).and_then(|entry| entry.holder.as_ref())
+            && let Some(held) = self.held.get_mut(session)
+        {
+            held.remove(id);
+        }
+        let holder = job.holder().map(|binding| binding.session.clone());
+        if let Some(session) = &holder {
+            self.held.entry(session.clone()).or_default().insert(id.clone());
+        }
+        let entry = Entry {
+            version: job.version,
+            life: job.life.no,
+            attempt: job.life.attempt.no,
+            state: job.life.state,
+            events: job.life.events,
+            topic: job.request.topic.clone(),
+            holder,
+        };
+        self.jobs.insert(id.clone(), entry);
+    }
+
+    fn keeps_limits(&mut self, job: &Job) {
+        let Some(max) = self.limits.get(&job.request.topic).copied().filter(|_| job.life.state == JobState::Dispatched)
+        else {
+            return;
+        };
+        let of_topic = |entry: &&Entry| entry.holder.is_some() && entry.topic == job.request.topic;
+        let at_work = self.jobs.values().filter(of_topic).count();
+        self.require(at_work <= max, "L-6 a limit is never exceeded", || {
+            told(job, &format!("{at_work} at work, {max} allowed"))
+        });
+    }
+}
+
+fn told(job: &Job, more: &str) -> String {
+    let (life, attempt) = (&job.life, &job.life.attempt);
+    format!("{} v{} life {} attempt {} {}: {more}", job.request.job_id, job.version, life.no, attempt.no, life.state)
+}

@@ -1,0 +1,139 @@
+//! Somebody who sees every change that the Store says it made, keeps books of its own, and objects.
+//!
+//! The witness stands between the processes and the disk. It knows what was asked and what the Store answered; neither the
+//! engine's memory nor the Store's rows are taken for granted. In the end the books are compared with the disk.
+
+mod jobs;
+mod others;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lockgate_core::ids::{EdgeId, JobId, RunId, SessionId, TenantId, Topic};
+use lockgate_core::job::JobState;
+use lockgate_core::schedule::SlotKey;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::memory::MemoryStore;
+use lockgate_ports::{Clock, Jobs, Runs, SnapshotKind};
+use parking_lot::Mutex;
+
+use crate::check::{Violation, ensure};
+use crate::planted::Planted;
+
+pub(crate) struct Witness {
+    disk: MemoryStore,
+    clock: Arc<dyn Clock>,
+    planted: Arc<Planted>,
+    books: Mutex<Books>,
+}
+
+/// What must be true if every answer of the Store was.
+#[derive(Default)]
+struct Books {
+    jobs: BTreeMap<JobId, Entry>,
+    /// Jobs that each session holds.
+    held: BTreeMap<SessionId, BTreeSet<JobId>>,
+    sessions: BTreeMap<SessionId, Session>,
+    /// When the lease of each edge runs out.
+    edges: BTreeMap<EdgeId, Timestamp>,
+    in_force: BTreeMap<SnapshotKind, Arc<str>>,
+    runs: BTreeMap<RunId, i64>,
+    /// Which job does which part of which run.
+    parts: BTreeMap<Part, JobId>,
+    schedules: BTreeMap<(TenantId, Arc<str>), i64>,
+    slots: BTreeSet<(TenantId, Arc<str>, SlotKey)>,
+    /// At most so many jobs of a topic at work at once, where that is promised.
+    limits: BTreeMap<Topic, usize>,
+    policies: BTreeMap<Arc<str>, Meaning>,
+    /// Jobs that somebody agreed to.
+    approved: BTreeSet<JobId>,
+    objections: Vec<Violation>,
+}
+
+/// What a policy denies, and what it asks people about.
+#[derive(Clone, Default)]
+struct Meaning {
+    denied: Option<Topic>,
+    asks: Option<Topic>,
+}
+
+/// Run, node, item, round, and whether it undoes.
+type Part = (RunId, u32, Option<u32>, u32, bool);
+
+struct Entry {
+    version: i64,
+    life: u32,
+    attempt: u32,
+    state: JobState,
+    events: u64,
+    topic: Topic,
+    holder: Option<SessionId>,
+}
+
+struct Session {
+    epoch: u64,
+    open: bool,
+    slots: usize,
+}
+
+impl Books {
+    fn require(&mut self, holds: bool, rule: &'static str, detail: impl FnOnce() -> String) {
+        if !holds {
+            self.objections.push(Violation::new(rule, detail()));
+        }
+    }
+
+    fn in_force(&self, kind: SnapshotKind) -> &str {
+        match self.in_force.get(&kind) {
+            Some(id) => id,
+            None => kind.builtin(),
+        }
+    }
+}
+
+impl Witness {
+    pub(crate) fn new(disk: MemoryStore, clock: Arc<dyn Clock>, planted: Arc<Planted>) -> Self {
+        Self { disk, clock, planted, books: Mutex::default() }
+    }
+
+    /// From now on no more than `max` jobs of a topic may be at work at once.
+    pub(crate) fn expect_limit(&self, topic: &str, max: usize) {
+        self.books.lock().limits.insert(topic.into(), max);
+    }
+
+    pub(crate) fn expect_policy(&self, snapshot: &Arc<str>, denied: Option<&str>, asks: Option<&str>) {
+        let meaning = Meaning { denied: denied.map(Topic::from), asks: asks.map(Topic::from) };
+        self.books.lock().policies.insert(snapshot.clone(), meaning);
+    }
+
+    pub(crate) fn expect_approval(&self, job: &JobId) {
+        self.books.lock().approved.insert(job.clone());
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<JobId> {
+        self.books.lock().jobs.keys().cloned().collect()
+    }
+
+    /// The first thing that could not be true, and whatever the disk lost or changed behind everybody's back.
+    pub(crate) async fn testify(&self) -> Result<(), Violation> {
+        if let Some(objection) = self.books.lock().objections.first().cloned() {
+            return Err(objection);
+        }
+        let read = |error: lockgate_ports::StoreError| Violation::new("the disk is read", error.to_string());
+        let jobs = self.jobs();
+        let rows = self.disk.load(&jobs).await.map_err(read)?;
+        let runs: Vec<RunId> = self.books.lock().runs.keys().cloned().collect();
+        let heads = self.disk.load_runs(&runs).await.map_err(read)?;
+        let books = self.books.lock();
+        for (id, row) in jobs.iter().zip(rows) {
+            let written = books.jobs.get(id).map(|entry| (entry.version, entry.events));
+            let found = row.map(|job| (job.version, job.life.events));
+            ensure(written == found, "S-2 what was committed is there", || format!("{id}: {written:?}, on disk {found:?}"))?;
+        }
+        for (id, run) in runs.iter().zip(heads) {
+            let found = run.map(|run| run.head.version);
+            ensure(books.runs.get(id) == found.as_ref(), "R-1 a step that was taken is there", || id.to_string())?;
+        }
+        Ok(())
+    }
+}

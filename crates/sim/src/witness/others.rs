@@ -1,0 +1,109 @@
+//! Everything else that is written: steps of runs, turns of schedules, sessions, configuration.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::{
+    Activation, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots, StoreError, TurnConflict,
+};
+
+use super::{Session, Witness};
+
+impl Witness {
+    pub(crate) async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
+        let asked = changes.clone();
+        let answers = self.planted.advance(&self.disk, changes).await?;
+        let now = self.clock.now();
+        let mut books = self.books.lock();
+        for (change, _) in asked.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()) {
+            let (id, version) = (&change.head.id, change.head.version);
+            let before = books.runs.insert(id.clone(), version).unwrap_or(0);
+            books.require(version == before + 1, "R-1 each version of a run is followed by one step", || {
+                format!("{id}: {version} after {before}")
+            });
+            for birth in &change.jobs {
+                books.note(birth, now);
+            }
+        }
+        for change in asked.iter().zip(&answers).filter_map(|(change, answer)| answer.is_ok().then_some(change)) {
+            for birth in &change.jobs {
+                let Some(part) = &birth.job.request.run else { continue };
+                let key = (part.run.clone(), part.node, part.item, part.round, part.undo);
+                let id = &birth.job.request.job_id;
+                let first = books.parts.entry(key.clone()).or_insert_with(|| id.clone()).clone();
+                books.require(first == *id, "R-7 a part of a run is one job", || format!("{key:?}: {first} and {id}"));
+            }
+        }
+        Ok(answers)
+    }
+
+    pub(crate) async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+        let asked = changes.clone();
+        let answers = self.disk.turn(self.planted.turns(&self.disk, changes).await).await?;
+        let mut books = self.books.lock();
+        for (change, _) in asked.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()) {
+            let (tenant, name) = (&change.schedule.tenant, &change.schedule.name);
+            let version = change.schedule.version;
+            let before = books.schedules.insert((tenant.clone(), name.clone()), version).unwrap_or(0);
+            books.require(version == before + 1, "T-1 each version of a schedule is followed by one turn", || {
+                format!("{name}: {version} after {before}")
+            });
+            for slot in &change.fresh {
+                let new = books.slots.insert((tenant.clone(), name.clone(), slot.key.clone()));
+                books.require(new, "T-2 a time is decided once", || format!("{name}: {:?}", slot.key));
+            }
+        }
+        Ok(answers)
+    }
+
+    pub(crate) async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
+        let renewed = self.disk.renew_edge(edge, ttl).await?;
+        if renewed {
+            self.books.lock().edges.insert(edge.clone(), self.clock.now() + ttl);
+        }
+        Ok(renewed)
+    }
+
+    pub(crate) async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        let closed = self.disk.close_edges(self.planted.grace(grace)).await?;
+        let now = self.clock.now();
+        let mut books = self.books.lock();
+        for edge in &closed {
+            let expired = books.edges.get(edge).is_none_or(|at| *at + grace <= now);
+            books.require(expired, "S-1 an edge is closed when its lease is long over", || edge.to_string());
+        }
+        Ok(closed)
+    }
+
+    pub(crate) async fn attach(&self, id: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+        let epoch = self.disk.attach(id, edge, profile).await?;
+        let mut books = self.books.lock();
+        let before = books.sessions.get(id).map_or(0, |session| session.epoch);
+        books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
+        books.sessions.insert(id.clone(), Session { epoch, open: true, slots: profile.slots as usize });
+        Ok(epoch)
+    }
+
+    pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+        let closed = self.planted.close_session(&self.disk, id, epoch).await?;
+        let mut books = self.books.lock();
+        if closed {
+            let known = books.sessions.get(id).is_some_and(|session| session.epoch == epoch && session.open);
+            books.require(known, "S-1 only the epoch that was looked at is closed", || format!("{id} {epoch}"));
+            if let Some(session) = books.sessions.get_mut(id) {
+                session.open = false;
+            }
+        }
+        Ok(closed)
+    }
+
+    pub(crate) async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
+        let (kind, id) = (change.kind, change.id.clone());
+        let answer = self.disk.activate(change).await?;
+        if answer.is_ok() {
+            self.books.lock().in_force.insert(kind, id);
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,48 @@
+//! A thousand stories in every test run, in ten parts that run side by side; `make sim` tells more.
+
+mod outages;
+mod planted_bugs;
+
+use lockgate_sim::{Injected, run};
+
+fn hundred(part: u64) {
+    let mut injected = Injected::default();
+    for seed in part * 100..(part + 1) * 100 {
+        match run(seed) {
+            Ok(summary) => injected.add(&summary.injected),
+            Err(violation) => panic!("seed {seed}: {violation}"),
+        }
+    }
+    assert_eq!(injected.missing(), [], "every kind of fault must happen");
+}
+
+macro_rules! parts {
+    ($($name:ident = $part:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                hundred($part);
+            }
+        )*
+    };
+}
+
+parts! {
+    seeds_0_to_99_keep_every_promise = 0;
+    seeds_100_to_199_keep_every_promise = 1;
+    seeds_200_to_299_keep_every_promise = 2;
+    seeds_300_to_399_keep_every_promise = 3;
+    seeds_400_to_499_keep_every_promise = 4;
+    seeds_500_to_599_keep_every_promise = 5;
+    seeds_600_to_699_keep_every_promise = 6;
+    seeds_700_to_799_keep_every_promise = 7;
+    seeds_800_to_899_keep_every_promise = 8;
+    seeds_900_to_999_keep_every_promise = 9;
+}
+
+#[test]
+fn a_seed_tells_the_same_story_twice() {
+    for seed in [3, 77, 4_711] {
+        assert_eq!(run(seed), run(seed));
+    }
+}

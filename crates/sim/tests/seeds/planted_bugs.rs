@@ -1,0 +1,76 @@
+//! Do the judges bite? Each test plants one bug in a port and says which promise is seen to break, within a few seeds.
+//! What the design calls harmless is planted too, and must not be noticed.
+
+use lockgate_sim::{Bug, Story};
+
+const SEEDS: u64 = 300;
+
+/// Some early seed breaks a rule that begins with one of `rules`.
+fn is_caught(bug: Bug, rules: &[&str]) {
+    let stories = (0..SEEDS).map(|seed| Story { bug: Some(bug), ..Story::of(seed) });
+    let Some((seed, violation)) = stories.filter_map(|story| Some((story.seed, story.tell().err()?))).next() else {
+        panic!("{bug:?} is not noticed in {SEEDS} seeds")
+    };
+    println!("{bug:?}: seed {seed} broke {violation}");
+    assert!(rules.iter().any(|rule| violation.rule.starts_with(rule)), "{bug:?}, seed {seed}: {violation}");
+}
+
+fn is_harmless(bug: Bug) {
+    for seed in 0..12 {
+        let story = Story { bug: Some(bug), ..Story::of(seed) };
+        if let Err(violation) = story.tell() {
+            panic!("{bug:?} must be harmless, seed {seed}: {violation}");
+        }
+    }
+}
+
+macro_rules! caught {
+    ($($name:ident = $bug:ident: $($rule:literal)|+;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                is_caught(Bug::$bug, &[$($rule),+]);
+            }
+        )*
+    };
+}
+
+caught! {
+    a_version_that_is_not_compared = VersionIgnored: "S-1" | "J-1";
+    evidence_that_is_not_looked_at = EvidenceIgnored: "S-1";
+    a_batch_that_is_written_in_part = BatchCutShort: "S-2" | "L-4";
+    an_answer_before_the_change_is_on_disk = AnsweredTooEarly: "S-1" | "S-2";
+    events_that_are_not_written = EventsDropped: "S-4";
+    dead_letters_that_are_not_written = LettersDropped: "J-4";
+    idempotency_keys_that_are_forgotten = KeysForgotten: "S-3";
+    rows_that_no_index_names = RowsForgotten: "everything ends";
+    deadlines_that_nobody_looks_at = DeadlinesForgotten: "a deadline" | "everything ends";
+    steps_of_a_run_that_are_not_compared = StepsNotCompared: "R-1";
+    news_that_a_run_never_hears = NewsForgotten: "everything ends";
+    an_undo_that_is_issued_twice = UndoneTwice: "R-7";
+    edges_that_are_closed_alive = EdgesClosedAlive: "S-1";
+    a_session_that_is_closed_under_another_epoch = EpochIgnored: "S-1";
+    a_report_with_another_token_that_counts = FenceIgnored: "A-1";
+    jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
+    a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
+    a_kernel_that_allows_everything = EverythingAllowed: "G-1" | "G-2";
+    limits_that_are_not_kept = LimitsIgnored: "L-6";
+    limits_that_are_never_freed = LimitsNeverFreed: "everything ends";
+    turns_of_a_schedule_that_are_not_compared = TurnsNotCompared: "T-1";
+    schedules_that_are_never_due = SchedulesForgotten: "everything ends";
+}
+
+#[test]
+fn claims_that_are_given_twice_are_harmless() {
+    is_harmless(Bug::ClaimsDoubled);
+}
+
+#[test]
+fn leaders_that_overlap_are_harmless() {
+    is_harmless(Bug::EverybodyLeads);
+}
+
+#[test]
+fn bells_that_ring_too_often_are_harmless() {
+    is_harmless(Bug::BellsTripled);
+}
