@@ -47,7 +47,8 @@ impl Default for Options {
         Self {
             breaker: BreakerSettings::default(),
             answer_within: Duration::from_secs(2),
-            scan_within: Duration::from_secs(30),
+            // Longer than the kernel itself takes before it decides what becomes of a content that is never done.
+            scan_within: Duration::from_secs(35),
         }
     }
 }

@@ -127,7 +127,8 @@ pub(crate) async fn dial(connect: ConnectOptions, options: &Options) -> Result<C
     };
     let connect = match &options.tls {
         Some(tls) => connect.require_tls(true).tls_client_config(tls.config()),
-        None => connect,
+        // Others of its cluster may be on other machines, and would be spoken to in the clear.
+        None => connect.ignore_discovered_servers(),
     };
     connect.connect(options.places()?).await.map_err(|error| options.refused(&error))
 }

@@ -40,6 +40,10 @@ enum Guard {
 pub(crate) fn secure(url: &str, tls: &Tls, clear: Clear) -> Result<(Config, Wire), ConnectError> {
     let (rest, mode) = without_mode(url);
     let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url(told(&error)))?;
+    // Written in a way that only the driver reads: better refused than overlooked.
+    if mode.is_none() && config.get_ssl_mode() != SslMode::Prefer {
+        return Err(ConnectError::Mode("one that is written unusually".to_owned()));
+    }
     let guard = guard(mode.as_deref(), stays_here(&config), tls, clear)?;
     let settings = match guard {
         Guard::Clear => None,

@@ -85,7 +85,9 @@ impl Inner {
     ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         moved();
         let committed = self.ports.store.commit(changes).await;
-        self.health.store_answered(committed.is_ok());
+        if let Err(error) = &committed {
+            self.health.store_failed(error);
+        }
         let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
         let ids: Vec<_> = next.iter().map(|job| job.request.job_id.clone()).collect();
         let Ok(stored) = self.ports.store.load(&ids).await else { return Err(StoreError::UnknownOutcome(text)) };

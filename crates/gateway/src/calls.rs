@@ -34,6 +34,22 @@ pub(crate) enum Unanswered {
 }
 
 impl Unanswered {
+    /// Part of the API.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Crowded => "overloaded",
+            Self::Late => "deadline_exceeded",
+            Self::NoTime => "invalid_argument",
+        }
+    }
+
+    pub(crate) const fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::Crowded => Some(Duration::from_secs(1)),
+            Self::Late | Self::NoTime => None,
+        }
+    }
+
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Crowded => "too many calls are under way; come back in a second",

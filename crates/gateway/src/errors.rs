@@ -96,12 +96,17 @@ pub(crate) fn refused(refusal: &Refusal) -> Status {
         Refusal::Unavailable(_) => Code::Unavailable,
         Refusal::NoSuchMethod | Refusal::NoSuchPath => Code::Unimplemented,
     };
+    told(code, refusal.code(), refusal.text(), refusal.retry_after())
+}
+
+/// A status with its stable code, and when to come back.
+pub(crate) fn told(grpc: Code, code: &str, text: impl Into<String>, retry_after: Option<Duration>) -> Status {
     let mut details = ErrorDetails::new();
-    details.set_error_info(refusal.code(), DOMAIN, HashMap::new());
-    if let Some(wait) = refusal.retry_after() {
-        details.set_retry_info(Some(wait));
+    details.set_error_info(code, DOMAIN, HashMap::new());
+    if retry_after.is_some() {
+        details.set_retry_info(retry_after);
     }
-    Status::with_error_details(code, refusal.text(), details)
+    Status::with_error_details(grpc, text, details)
 }
 
 fn clipped(mut text: String) -> String {

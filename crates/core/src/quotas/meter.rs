@@ -44,7 +44,10 @@ impl Meter {
                 Some(pace) => Some(pace.max(rate)),
             };
         }
-        (self.at, self.waiting, self.admitted, self.taken) = (now, waiting, 0, Some(taken));
+        // One that went back may have been missed this time, and is not the count to go on from.
+        let went_back = self.taken.is_some_and(|before| taken < before);
+        (self.at, self.waiting, self.admitted) = (now, waiting, 0);
+        self.taken = (!went_back).then_some(taken);
     }
 
     pub fn admit(&mut self, jobs: u64) {

@@ -79,7 +79,8 @@ impl Default for Ceilings {
 impl Ceilings {
     /// How much of a ceiling jobs of this priority may fill.
     fn share(&self, ceiling: u64, priority: Priority) -> u64 {
-        let share = u128::from(ceiling) * u128::from(self.shares[priority as usize]) / 100;
+        // Rounded up: a small ceiling must not shut out all but the most urgent for ever.
+        let share = (u128::from(ceiling) * u128::from(self.shares[priority as usize])).div_ceil(100);
         u64::try_from(share).unwrap_or(u64::MAX)
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct LetIn {
 
 impl Known {
     pub(super) fn is_fresh(&self, tenant: &TenantId, now: Timestamp) -> bool {
-        self.tenants.get(tenant).is_some_and(|known| now.since(known.asked_at) < FRESH)
+        self.tenants.get(tenant).is_some_and(|known| known.asked_at <= now && now.since(known.asked_at) < FRESH)
     }
 
     pub(super) fn learn(&mut self, tenant: &TenantId, usage: Usage, now: Timestamp) {

@@ -13,6 +13,7 @@ use super::claim::by_pool;
 use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
+use crate::health::moved;
 
 /// A claimed job on its way to a session.
 pub(super) struct Ticket {
@@ -101,11 +102,13 @@ impl Inner {
             match self.ports.store.load(ids).await {
                 Ok(jobs) => return jobs,
                 Err(error) => {
-                    self.health.store_answered(false);
+                    self.health.store_failed(&error);
                     tracing::warn!(%error, jobs = ids.len(), "claimed jobs could not be read yet");
                 }
             }
             tokio::time::sleep(self.settings.start_flush).await;
+            // It waits for the Store, which has a code of its own.
+            moved();
         }
     }
 

@@ -88,7 +88,7 @@ impl Inner {
                     return;
                 }
                 Err(error) => {
-                    self.health.store_answered(false);
+                    self.health.store_failed(&error);
                     tracing::warn!(session = %session, %error, results = results.len(), "results could not be stored yet");
                     tokio::time::sleep(self.settings.start_flush).await;
                 }

@@ -141,6 +141,12 @@ impl Edge {
             if known.is_some_and(|known| known.sent_away) {
                 session.send_away();
             }
+            // Who comes back again and again has been heard of all the time.
+            for (token, held) in &mut session.held {
+                if let Some(before) = known.and_then(|known| known.held.get(token)) {
+                    held.known_since = before.known_since;
+                }
+            }
             // Anew, for it may have come back with another profile.
             state.roster.remove(id);
             state.sessions.insert(id.clone(), session);

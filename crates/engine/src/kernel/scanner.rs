@@ -8,13 +8,13 @@ use lockgate_core::policy::{FailMode, OutputGate, OutputRules};
 use lockgate_ports::OutputContent;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Up to this size a scan is shorter than the way to another thread and back.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Threads that scan at once. A scan that takes too long is no longer waited for, but keeps its thread.
 const THREADS_MAX: usize = 4;
-/// How long one content may take.
+/// How long one content may take, with the wait for a thread. Whoever asks from elsewhere waits a little longer.
 const WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Scanner {
@@ -34,7 +34,8 @@ impl Scanner {
         if output.result.as_str().len() <= INLINE_BYTES_MAX {
             return gate.content(&rules, &output.request, &output.result);
         }
-        let thread = timeout(self.within, self.threads.clone().acquire_owned()).await.ok()?.ok()?;
+        let until = Instant::now() + self.within;
+        let thread = timeout_at(until, self.threads.clone().acquire_owned()).await.ok()?.ok()?;
         let scan = {
             let (gate, rules, output) = (gate.clone(), rules.clone(), output.clone());
             spawn_blocking(move || {
@@ -42,7 +43,7 @@ impl Scanner {
                 gate.content(&rules, &output.request, &output.result)
             })
         };
-        match timeout(self.within, scan).await {
+        match timeout_at(until, scan).await {
             Ok(scanned) => scanned.ok().flatten(),
             Err(_) => self.took_too_long(gate, &rules, output),
         }

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, EVERY).await {
         if let Err(error) = inner.breakers_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "moves of circuit breakers could not be put on record");
         }
     }

@@ -12,7 +12,7 @@ use crate::Inner;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.deadlines_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             inner.metrics.loops.failed("deadlines");
             tracing::warn!(%error, "deadlines could not be enforced; trying again with the next tick");
         }

@@ -31,7 +31,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    inner.health.store_answered(false);
+                    inner.health.store_failed(&error);
                     tracing::warn!(%error, "jobs could not be dispatched; trying again in a second");
                     break;
                 }

@@ -15,7 +15,7 @@ pub(super) async fn run(inner: Arc<Inner>, recovered: Timestamp, mut stop: watch
     let mut pump = Pump { seen: ReadyKey { due_at: recovered, seq: JobSeq::default() }, epoch: 0 };
     while tick(&mut stop, inner.settings.due_every).await {
         if let Err(error) = inner.due_once(&mut pump).await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "due jobs could not be read; trying again with the next tick");
         }
     }

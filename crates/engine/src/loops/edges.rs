@@ -14,7 +14,7 @@ use crate::settings::Roles;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.edge_renew).await {
         if let Err(error) = inner.edges_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             inner.metrics.loops.failed("edges");
             tracing::warn!(%error, "the edge lease could not be renewed; trying again with the next tick");
         }

@@ -19,7 +19,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 continue;
             }
             Err(error) => {
-                inner.health.store_answered(false);
+                inner.health.store_failed(&error);
                 tracing::warn!(%error, "ready jobs could not be read; trying again in a second");
             }
         }

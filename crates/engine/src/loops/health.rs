@@ -1,5 +1,6 @@
 //! What the engine knows about its own condition.
 
+use lockgate_ports::StoreError;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -18,8 +19,10 @@ impl Default for Health {
 }
 
 impl Health {
-    pub(crate) fn store_answered(&self, ok: bool) {
-        if !ok {
+    /// A row that cannot be read says nothing about whether results can be stored: it would keep everybody from being called
+    /// late or lost for as long as it is there.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        if !matches!(error, StoreError::Corrupt(_)) {
             *self.last_failure.lock() = Some(Instant::now());
         }
     }

@@ -12,7 +12,7 @@ use crate::Inner;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.lanes_every).await {
         if let Err(error) = inner.lanes_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "the lanes could not be rebuilt; trying again with the next tick");
         }
     }

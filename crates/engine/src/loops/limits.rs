@@ -12,7 +12,7 @@ use crate::Inner;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.limits_every).await {
         if let Err(error) = inner.limits_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "limits could not be compared; trying again with the next tick");
         }
     }

@@ -61,8 +61,11 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     if let Some(counters) = inner.ports.counters.clone() {
         starting.start("bypassed", |inner, stop| bypassed::run(inner, counters, stop));
     }
-    if roles.gateway {
+    // Whoever takes submits: by calls, or by letters.
+    if roles.gateway || roles.scheduler {
         starting.start("meters", meters::run);
+    }
+    if roles.gateway {
         starting.start("dispatch", dispatch::run);
         starting.start("starts", starts::run);
         starting.start("reap", reap::run);

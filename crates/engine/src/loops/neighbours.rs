@@ -43,7 +43,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             inner.stop_moved(inner.edge.held_of(&moved)).await
         };
         if let Err(error) = looked {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "what other processes did could not be read; trying again with the next tick");
         }
     }

@@ -14,7 +14,7 @@ use crate::Inner;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.pending_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "pending jobs could not be judged; trying again with the next tick");
         }
     }

@@ -38,7 +38,7 @@ type Shapes = BTreeMap<Arc<Shape>, (Timestamp, Refusal)>;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.placing_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "jobs that nobody can take could not be given up; trying again with the next tick");
         }
     }

@@ -15,11 +15,11 @@ use crate::Inner;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.policies_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "the policy in force could not be read; trying again with the next tick");
         }
         if let Err(error) = inner.configs_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "the configuration in force could not be read; trying again with the next tick");
         }
     }

@@ -21,7 +21,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         looked = Instant::now();
         if let Err(error) = inner.reap_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             inner.metrics.loops.failed("reap");
             tracing::warn!(%error, "sessions could not be looked over; trying again with the next tick");
         }

@@ -26,7 +26,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             all_at = Instant::now() + inner.settings.reoffer_all_every;
         }
         if let Err(error) = inner.reoffer_once(all).await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "lanes could not be compared; trying again with the next tick");
         }
     }

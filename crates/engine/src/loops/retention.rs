@@ -12,7 +12,7 @@ use crate::health::moved;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.prune_every).await {
         if let Err(error) = inner.retention_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "ended jobs could not be pruned; trying again with the next tick");
         }
     }

@@ -32,7 +32,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         moved();
         if let Err(error) = inner.runs_once(&mut rounds).await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             inner.metrics.loops.failed("runs");
             tracing::warn!(%error, "runs could not be moved on; trying again with the next tick");
         }

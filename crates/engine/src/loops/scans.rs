@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::edge::NOBODY_SCANNED;
+use crate::health::moved;
 use crate::metrics::Phase;
 
 /// Results of one commit.
@@ -43,7 +44,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             return;
         }
         if let Err(error) = inner.scans_once(came, &mut outage).await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
         }
     }
@@ -102,7 +103,10 @@ impl Inner {
         let attempt = check.attempt;
         let content = OutputContent { request: job.request.clone(), result: result.clone() };
         let began = Instant::now();
-        Ok(match self.ports.kernel.scan(&content).await {
+        let scanned = self.ports.kernel.scan(&content).await;
+        // Each may take half a minute, and a page has many.
+        moved();
+        Ok(match scanned {
             Some(verdict) => {
                 self.metrics.topics.checked(&job.request.topic, Phase::Content, began.elapsed());
                 self.metrics.governance.output_judged(verdict.decision);

@@ -38,7 +38,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         let wait = match inner.schedules_once().await {
             Ok(next) => next.map_or(every, |next| next.min(every)),
             Err(error) => {
-                inner.health.store_answered(false);
+                inner.health.store_failed(&error);
                 tracing::warn!(%error, "schedules could not be turned; trying again with the next tick");
                 every
             }

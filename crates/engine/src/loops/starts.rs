@@ -14,7 +14,7 @@ use crate::commit::Undriven;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.start_flush).await {
         if let Err(error) = inner.starts_once().await {
-            inner.health.store_answered(false);
+            inner.health.store_failed(&error);
             tracing::warn!(%error, "starts could not be stored; trying again with the next flush");
         }
     }

@@ -51,7 +51,9 @@ impl Inner {
         }
         let (changes, births) = self.changes(&mut planned).await;
         let committed = self.ports.store.advance(changes).await;
-        self.health.store_answered(committed.is_ok());
+        if let Err(error) = &committed {
+            self.health.store_failed(error);
+        }
         let mut answers = Vec::with_capacity(planned.len());
         let mut done = Vec::with_capacity(planned.len());
         for ((planned, jobs), outcome) in planned.into_iter().zip(births).zip(committed?) {

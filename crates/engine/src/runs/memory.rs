@@ -147,7 +147,8 @@ impl Inner {
     /// What a stored row says, if it was not read before.
     pub(crate) fn learn(&self, row: DagRow) -> Result<Known, StoreError> {
         let key = DagKey { tenant: row.tenant.clone(), name: row.name.clone(), version: row.version };
-        if let Some(known) = self.orchestra.memory.dags.lock().get(&key) {
+        // A tenant that was erased begins anew with its first version.
+        if let Some(known) = self.orchestra.memory.dags.lock().get(&key).filter(|known| known.row.text == row.text) {
             return Ok(known.clone());
         }
         let dag = Dag::load(&row.name, &row.text).map_err(|errors| {

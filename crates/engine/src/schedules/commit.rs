@@ -58,7 +58,9 @@ impl Inner {
         };
         let changes: Vec<ScheduleChange> = batch.into_iter().map(change).collect();
         let committed = self.ports.store.turn(changes.clone()).await;
-        self.health.store_answered(committed.is_ok());
+        if let Err(error) = &committed {
+            self.health.store_failed(error);
+        }
         let answers = match committed {
             Err(StoreError::UnknownOutcome(text)) => {
                 self.read_back(&changes).await.ok_or(StoreError::UnknownOutcome(text))?

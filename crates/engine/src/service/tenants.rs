@@ -10,8 +10,8 @@ use lockgate_core::quotas::Quota;
 use lockgate_core::request::Caller;
 use lockgate_ports::{Erased, JobQuery, RunQuery, Usage};
 
-use super::RunOrder;
 use super::read::check_limit;
+use super::{RunOrder, to_the_end};
 use crate::Engine;
 use crate::error::ApiError;
 
@@ -67,7 +67,8 @@ impl Engine {
         let actor = Caller { tenant: tenant.clone(), ..caller.clone() };
         let ended = self.end_schedules(&actor).await? + self.end_runs(&actor).await? + self.end_jobs(&actor).await?;
         let audit = self.inner.entry(caller, Action::TenantErased, &Arc::from(tenant.as_str()), &serde_json::json!({}));
-        let erased = self.inner.ports.store.erase(tenant, STEP, &audit).await?;
+        let (inner, tenant) = (self.inner.clone(), tenant.clone());
+        let erased = to_the_end(async move { inner.ports.store.erase(&tenant, STEP, &audit).await }).await??;
         Ok(ErasedPart { ended, erased })
     }
 

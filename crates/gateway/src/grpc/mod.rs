@@ -123,7 +123,7 @@ pub(crate) fn unanswered(why: Unanswered) -> http::Response<Body> {
         Unanswered::Late => Code::DeadlineExceeded,
         Unanswered::NoTime => Code::InvalidArgument,
     };
-    tonic::Status::new(code, why.text()).into_http()
+    errors::told(code, why.code(), why.text(), why.retry_after()).into_http()
 }
 
 /// Turns the engine's answer into gRPC's.

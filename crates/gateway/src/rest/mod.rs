@@ -22,7 +22,6 @@ mod tenants;
 mod views;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
@@ -194,12 +193,12 @@ pub(crate) fn turned_away(stranger: Stranger) -> Response {
 
 /// Why there is no answer.
 pub(crate) fn unanswered(why: Unanswered) -> Response {
-    let (status, code, wait) = match why {
-        Unanswered::Crowded => (StatusCode::TOO_MANY_REQUESTS, "overloaded", Some(Duration::from_secs(1))),
-        Unanswered::Late => (StatusCode::GATEWAY_TIMEOUT, "deadline_exceeded", None),
-        Unanswered::NoTime => (StatusCode::BAD_REQUEST, "invalid_argument", None),
+    let status = match why {
+        Unanswered::Crowded => StatusCode::TOO_MANY_REQUESTS,
+        Unanswered::Late => StatusCode::GATEWAY_TIMEOUT,
+        Unanswered::NoTime => StatusCode::BAD_REQUEST,
     };
-    Problem::new(status, code, why.text()).after(wait).into_response()
+    Problem::new(status, why.code(), why.text()).after(why.retry_after()).into_response()
 }
 
 /// The job a path names.

@@ -80,6 +80,7 @@ impl Erase {
         }
         let mut total = view::ErasedTenant { tenant: self.tenant.clone(), ..view::ErasedTenant::default() };
         let live = Live::new(session.out, "erasing".to_owned());
+        let mut stuck_for = 0;
         loop {
             let request = v1::EraseTenantRequest { tenant: self.tenant.clone(), confirm: self.tenant.clone() };
             let part = session.answer(session.admin().erase_tenant(request).await)?;
@@ -90,6 +91,14 @@ impl Erase {
                 break;
             }
             // What ends takes its time where workers or orchestrators must hear of it.
+            stuck_for = if stuck { stuck_for + 1 } else { 0 };
+            if stuck_for > ROUNDS_MAX {
+                return Err(CliError::Server(format!(
+                    "{} jobs and {} runs do not end; a run that undoes its work must be resolved first: \
+                     see `lockgate dag runs --tenant {}`, then repeat this",
+                    part.live_jobs, part.live_runs, self.tenant
+                )));
+            }
             if stuck {
                 tokio::time::sleep(AGAIN).await;
             }
@@ -108,6 +117,8 @@ impl Erase {
 }
 
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
+/// Half a minute in which nothing ended.
+const ROUNDS_MAX: u32 = 60;
 
 fn table(tenants: &[view::Tenant], out: Output) -> String {
     let of = |has: u64, max: Option<u64>| match max {

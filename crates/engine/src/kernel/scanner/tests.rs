@@ -5,6 +5,7 @@ use lockgate_core::output::OutputDecision;
 use lockgate_core::policy::Policy;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::scan::FindingKey;
+use tokio::time::timeout;
 
 use super::*;
 

@@ -133,7 +133,7 @@ fn answered(answer: Result<v1::SubmitJobsResponse, ApiError>) -> Answer<v1::Subm
 
 /// Whether the same letter may be taken later.
 fn passes(code: &str) -> bool {
-    matches!(code, "exhausted" | "unavailable" | "rate_limited" | "quota_exceeded" | "overloaded")
+    matches!(code, "exhausted" | "unavailable" | "overloaded" | "internal")
 }
 
 #[cfg(test)]
