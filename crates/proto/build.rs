@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files =
         ["access", "schedules", "verdict", "job", "dags", "kernel", "governance", "monitor", "pools", "scheduler", "worker"]
             .map(|name| root.join(format!("lockgate/v1/{name}.proto")));
+    let files = files.into_iter().chain([root.join("keda/externalscaler.proto")]);
     let descriptors = protox::compile(files, [&root])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin");
     std::fs::write(out, descriptors.encode_to_vec())?;

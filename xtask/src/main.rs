@@ -4,11 +4,15 @@
 mod catalogue;
 #[cfg(test)]
 mod charts;
+#[cfg(test)]
+mod containers;
 mod dashboards;
 #[cfg(test)]
 mod rules;
 mod servers;
 mod tidy;
+#[cfg(test)]
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -17,30 +17,38 @@ use crate::options::{Dialect, Options};
 struct Migration {
     version: i64,
     sql: &'static str,
+    /// The oldest schema whose processes may go on working beside this one: that of the release before, if it only adds. One
+    /// that takes something away needs processes that do without, so its own version.
+    needs: i64,
+}
+
+const fn migration(version: i64, sql: &'static str) -> Migration {
+    // Before the first release there was nobody to go on.
+    Migration { version, sql, needs: version }
 }
 
 /// Of both dialects; those between them have a variant for each.
 const COMMON: [Migration; 8] = [
-    Migration { version: 1, sql: include_str!("../migrations/0001_create_jobs.sql") },
-    Migration { version: 2, sql: include_str!("../migrations/0002_create_sessions.sql") },
-    Migration { version: 3, sql: include_str!("../migrations/0003_create_governance.sql") },
-    Migration { version: 5, sql: include_str!("../migrations/0005_create_runs.sql") },
-    Migration { version: 7, sql: include_str!("../migrations/0007_create_schedules.sql") },
-    Migration { version: 8, sql: include_str!("../migrations/0008_create_credentials.sql") },
-    Migration { version: 10, sql: include_str!("../migrations/0010_create_tallies.sql") },
-    Migration { version: 12, sql: include_str!("../migrations/0012_add_quotas.sql") },
+    migration(1, include_str!("../migrations/0001_create_jobs.sql")),
+    migration(2, include_str!("../migrations/0002_create_sessions.sql")),
+    migration(3, include_str!("../migrations/0003_create_governance.sql")),
+    migration(5, include_str!("../migrations/0005_create_runs.sql")),
+    migration(7, include_str!("../migrations/0007_create_schedules.sql")),
+    migration(8, include_str!("../migrations/0008_create_credentials.sql")),
+    migration(10, include_str!("../migrations/0010_create_tallies.sql")),
+    migration(12, include_str!("../migrations/0012_add_quotas.sql")),
 ];
 const POSTGRES: [Migration; 4] = [
-    Migration { version: 4, sql: include_str!("../migrations/0004_tune_postgres.sql") },
-    Migration { version: 6, sql: include_str!("../migrations/0006_tune_runs_postgres.sql") },
-    Migration { version: 9, sql: include_str!("../migrations/0009_index_schedules_postgres.sql") },
-    Migration { version: 11, sql: include_str!("../migrations/0011_index_tenants_postgres.sql") },
+    migration(4, include_str!("../migrations/0004_tune_postgres.sql")),
+    migration(6, include_str!("../migrations/0006_tune_runs_postgres.sql")),
+    migration(9, include_str!("../migrations/0009_index_schedules_postgres.sql")),
+    migration(11, include_str!("../migrations/0011_index_tenants_postgres.sql")),
 ];
 const COCKROACH: [Migration; 4] = [
-    Migration { version: 4, sql: include_str!("../migrations/0004_shard_cockroach.sql") },
-    Migration { version: 6, sql: include_str!("../migrations/0006_shard_runs_cockroach.sql") },
-    Migration { version: 9, sql: include_str!("../migrations/0009_index_schedules_cockroach.sql") },
-    Migration { version: 11, sql: include_str!("../migrations/0011_index_tenants_cockroach.sql") },
+    migration(4, include_str!("../migrations/0004_shard_cockroach.sql")),
+    migration(6, include_str!("../migrations/0006_shard_runs_cockroach.sql")),
+    migration(9, include_str!("../migrations/0009_index_schedules_cockroach.sql")),
+    migration(11, include_str!("../migrations/0011_index_tenants_cockroach.sql")),
 ];
 const KNOWN: i64 = 12;
 
@@ -52,6 +60,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 const LEDGER: &str = "
     CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY, checksum TEXT NOT NULL);
+    ALTER TABLE migrations ADD COLUMN IF NOT EXISTS needs BIGINT;
     CREATE TABLE IF NOT EXISTS migration_lock (one BIGINT PRIMARY KEY CHECK (one = 1), holder TEXT, expires_at BIGINT NOT NULL);
     INSERT INTO migration_lock (one, holder, expires_at) VALUES (1, NULL, 0) ON CONFLICT (one) DO NOTHING;";
 const TAKE: &str = "UPDATE migration_lock
@@ -66,7 +75,7 @@ pub async fn migrate(options: &Options) -> Result<(), ConnectError> {
     let dialect = *dialect;
     let (mut client, _driver) = wire.dial(config).await.map_err(ConnectError::Unreachable)?;
     make_ledger(&client).await?;
-    if found(&client).await? == KNOWN {
+    if found(&client).await? >= KNOWN {
         return verify(&client, dialect).await;
     }
     let holder = format!("lockgate-{:016x}", RandomState::new().hash_one(LEDGER));
@@ -120,17 +129,31 @@ async fn found(client: &Client) -> Result<i64, ConnectError> {
 }
 
 async fn verify(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
-    let found = found(client).await?;
-    if found > KNOWN {
-        return Err(ConnectError::Newer { found, known: KNOWN });
-    }
-    for row in client.query("SELECT version, checksum FROM migrations ORDER BY version", &[]).await? {
+    fits(client).await?;
+    let applied = "SELECT version, checksum FROM migrations WHERE version <= $1 ORDER BY version";
+    for row in client.query(applied, &[&KNOWN]).await? {
         let (version, stored): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
         let ours = migrations(dialect).find(|migration| migration.version == version);
         if ours.is_none_or(|migration| checksum(migration.sql) != stored) {
             return Err(ConnectError::Changed { version });
         }
     }
+    Ok(())
+}
+
+/// Whether this binary may work on a database that a newer one has changed, as it does while an installation is upgraded.
+async fn fits(client: &Client) -> Result<(), ConnectError> {
+    let newer = "SELECT version, needs FROM migrations WHERE version > $1 ORDER BY version DESC";
+    let rows = client.query(newer, &[&KNOWN]).await?;
+    let Some(newest) = rows.first() else { return Ok(()) };
+    let found: i64 = newest.try_get(0)?;
+    for row in &rows {
+        let needs: Option<i64> = row.try_get(1)?;
+        if needs.is_none_or(|needs| needs > KNOWN) {
+            return Err(ConnectError::Newer { found, known: KNOWN });
+        }
+    }
+    tracing::warn!(found, known = KNOWN, "the database is newer than this process, and still fits it: finish the upgrade");
     Ok(())
 }
 
@@ -154,15 +177,15 @@ async fn take_lock(client: &Client, holder: &str) -> Result<(), ConnectError> {
 async fn apply(client: &mut Client, holder: &str, dialect: Dialect) -> Result<(), ConnectError> {
     verify(client, dialect).await?;
     let found = found(client).await?;
-    for Migration { version, sql } in migrations(dialect).filter(|migration| migration.version > found) {
+    for Migration { version, sql, needs } in migrations(dialect).filter(|migration| migration.version > found) {
         let failed = |error| ConnectError::Migration { version, error };
         let transaction = client.transaction().await?;
         if transaction.query(STILL_OURS, &[&holder]).await?.is_empty() {
             return Err(ConnectError::Locked { holder: "another process".to_owned() });
         }
         transaction.batch_execute(sql).await.map_err(failed)?;
-        let record = "INSERT INTO migrations (version, checksum) VALUES ($1, $2)";
-        transaction.execute(record, &[&version, &checksum(sql)]).await.map_err(failed)?;
+        let record = "INSERT INTO migrations (version, checksum, needs) VALUES ($1, $2, $3)";
+        transaction.execute(record, &[&version, &checksum(sql), &needs]).await.map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
     }
     Ok(())
@@ -178,6 +201,30 @@ mod tests {
         for dialect in [Dialect::Postgres, Dialect::Cockroach] {
             let versions: Vec<i64> = migrations(dialect).map(|migration| migration.version).collect();
             assert_eq!(versions, (1..=KNOWN).collect::<Vec<_>>());
+        }
+    }
+
+    /// The schema of the last release. Whoever makes a release sets it to [`KNOWN`].
+    const RELEASED: i64 = 12;
+    /// What processes of the last release would stumble over.
+    const TAKES_AWAY: [&str; 7] =
+        ["DROP ", "RENAME ", " TYPE ", "SET NOT NULL", "DELETE FROM", "TRUNCATE", "ADD CONSTRAINT"];
+
+    /// Expand, then contract: what a release adds may not disturb the one before, and what it takes away waits until the one
+    /// before does without it.
+    #[test]
+    fn a_migration_that_takes_something_away_says_so() {
+        for dialect in [Dialect::Postgres, Dialect::Cockroach] {
+            for Migration { version, sql, needs } in migrations(dialect).filter(|migration| migration.version > RELEASED) {
+                let said: String = sql.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
+                let takes = TAKES_AWAY.iter().find(|words| said.to_uppercase().contains(**words));
+                match takes {
+                    Some(words) => {
+                        assert_eq!(needs, version, "{version} has {words:?}: the release before must do without it");
+                    }
+                    None => assert!(needs <= RELEASED, "{version} only adds: processes of the last release may go on"),
+                }
+            }
         }
     }
 

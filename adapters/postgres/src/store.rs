@@ -10,9 +10,9 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases,
-    Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals,
-    Trail, Upkeep,
+    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow,
+    Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError,
+    Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -187,8 +187,8 @@ impl Jobs for PostgresStore {
         ask!(self, Writes, conn => desk::append_logs(conn, self.begin(), &lines))
     }
 
-    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
-        ask!(self, Reads, conn => reads::logs(conn, id, limit))
+    async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
+        ask!(self, Reads, conn => reads::logs(conn, id, after, limit))
     }
 }
 
@@ -275,6 +275,23 @@ impl Trail for PostgresStore {
 
     async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
         ask!(self, Writes, conn => desk::seal(conn, block))
+    }
+}
+
+#[async_trait]
+impl Timelines for PostgresStore {
+    /// Page by page: what was renewed before a crash is renewed again.
+    async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
+        if ask!(self, Reads, conn => desk::is_at_work(conn, self.now()))? {
+            return Ok(None);
+        }
+        let (mut after, mut jobs) = (0, 0);
+        while let Some((last, renewed)) = ask!(self, Writes, conn => desk::renew_tokens(conn, after, &salt))? {
+            after = last;
+            jobs += renewed;
+        }
+        self.append_audit(vec![audit]).await?;
+        Ok(Some(jobs))
     }
 }
 

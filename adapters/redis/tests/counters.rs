@@ -216,3 +216,17 @@ fn random_calls_over_two_handles_do_what_core_does() {
     });
     held.expect("the same answers");
 }
+
+#[tokio::test]
+async fn queues_are_shown_as_lists_of_their_length() {
+    let redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    let show = async |length: u64| counters.show_lengths(&[("cpu".into(), length)]).await.expect("shown");
+    for (length, seen) in [(3, "3"), (2_500, "2500"), (7, "7"), (1_000_000, "10000"), (0, "0")] {
+        show(length).await;
+        assert_eq!(shown(&redis, "LLEN lockgate:queue:cpu"), seen, "as KEDA asks for it");
+    }
+    show(5).await;
+    let left: u64 = shown(&redis, "TTL lockgate:queue:cpu").parse().expect("seconds");
+    assert!((1..=60).contains(&left), "what nobody shows anew goes: {left}");
+}

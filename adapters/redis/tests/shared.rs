@@ -216,3 +216,30 @@ async fn a_batch_of_any_size_costs_one_round_trip_for_each_thousand() {
     lanes.settle(claims.into_iter().map(sent).collect()).await;
     assert_eq!(lanes.counters().round_trips - before, 3);
 }
+
+/// Commands that the server ran, those inside of scripts too.
+fn commands(redis: &lockgate_testbed::Redis) -> u64 {
+    let stats = redis.command("INFO commandstats").expect("an answer");
+    let calls =
+        stats.lines().filter(|line| !line.starts_with("cmdstat_info")).filter_map(|line| line.split("calls=").nth(1));
+    calls.filter_map(|rest| rest.split(',').next()?.parse::<u64>().ok()).sum()
+}
+
+#[tokio::test]
+async fn looking_at_queues_costs_the_same_however_long_they_are() {
+    let redis = lockgate_testbed::Redis::start().expect("a server");
+    let mut costs = Vec::new();
+    for jobs in [1_000, 1_000_000] {
+        let options =
+            Options { response_timeout: Duration::from_secs(10), ..Options::new(redis.url(), format!("q-{jobs}")) };
+        let (lanes, _) = process(&options, 1, PLAIN).await;
+        lanes.rebuild(vec![(job(&Spec::default(), 1).lane(), jobs)]).await;
+        // The first time, the server has to be told the script.
+        lanes.depths(usize::MAX).await;
+        let before = commands(&redis);
+        let depths = lanes.depths(usize::MAX).await;
+        assert_eq!(depths.iter().map(|depth| depth.waiting).sum::<u64>(), jobs);
+        costs.push(commands(&redis) - before);
+    }
+    assert_eq!(costs[0], costs[1], "commands for a thousand and for a million");
+}

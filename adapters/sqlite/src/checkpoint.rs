@@ -9,13 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use lockgate_ports::StoreError;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME, ErrorCode};
 
+use crate::connection;
 use crate::error::{Fault, OpenError};
 use crate::writer::Fatal;
+
+/// Far longer than any read of ours but a backup.
+const READERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// How long the log may get, in pages.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +86,7 @@ impl LogKeeper {
         }
         self.asked_at = pages;
         if pages >= self.bounds.wait {
-            return copy(writer, CheckpointMode::RESTART).map(|_| ());
+            return wait_for_readers(writer);
         }
         // A full channel means that the thread is at it already.
         let _ = self.nudge.try_send(());
@@ -123,6 +128,14 @@ fn copy_when_nudged(copier: &Connection, nudged: &Receiver<()>, bulk_done: &Atom
     }
 }
 
+/// Readers are gone in a moment, except for one: a backup reads for as long as it takes, and commits do not wait for that.
+fn wait_for_readers(writer: &Connection) -> Result<(), Fault> {
+    writer.busy_timeout(READERS_WITHIN)?;
+    let copied = copy(writer, CheckpointMode::RESTART);
+    writer.busy_timeout(connection::BUSY_WITHIN)?;
+    copied.map(|_| ())
+}
+
 /// How far a checkpoint came.
 enum Copied {
     /// All that was in the log when it began.
@@ -143,7 +156,6 @@ fn copy(conn: &Connection, mode: CheckpointMode) -> Result<Copied, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection;
 
     const BOUNDS: LogBounds = LogBounds { start: 64, wait: 512 };
 
@@ -179,8 +191,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_stays_holds_up_no_commit_for_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let mut writer = connection::writing(&path).unwrap();
+        writer.execute_batch("CREATE TABLE t (x BLOB)").unwrap();
+        let mut reader = connection::reading(&path).unwrap();
+        let open = reader.transaction().unwrap();
+        open.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap();
+        let fatal = Arc::new(tokio::sync::watch::Sender::new(None));
+        let mut log = LogKeeper::start(&mut writer, connection::checkpointing(&path).unwrap(), BOUNDS, fatal).unwrap();
+        let began = tokio::time::Instant::now();
+        for _ in 0..100 {
+            writer.execute("INSERT INTO t VALUES (zeroblob(30000))", []).unwrap();
+            log.after_commit(&writer).unwrap();
+        }
+        assert!(log.pages.load(Ordering::Relaxed) > BOUNDS.wait, "it had a reason to wait");
+        // It waits a few times, and not for the reader to go, which it never does.
+        assert!(began.elapsed() < connection::BUSY_WITHIN, "{:?}", began.elapsed());
+    }
+
+    #[test]
     fn readers_cannot_make_the_log_grow_without_bound() {
         let longest = longest_log(true);
-        assert!((BOUNDS.start..BOUNDS.wait * 2).contains(&longest), "{longest}");
+        // It is tried again after every `start` pages more, and sometimes the copying thread is in the way.
+        assert!((BOUNDS.start..BOUNDS.wait * 4).contains(&longest), "{longest}");
     }
 }

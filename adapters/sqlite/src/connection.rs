@@ -10,6 +10,9 @@ use crate::error::OpenError;
 /// Prepared statements kept per connection; more than there are queries.
 const STATEMENTS: usize = 128;
 
+/// How long somebody waits for somebody else's lock.
+pub(crate) const BUSY_WITHIN: Duration = Duration::from_secs(5);
+
 /// What is deleted is overwritten where that costs no page more.
 pub(crate) const OVERWRITE_USUALLY: &str = "PRAGMA secure_delete = FAST";
 /// What is deleted is overwritten wherever it lies.
@@ -39,6 +42,19 @@ pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
+/// A connection that copies everything into another file.
+/// Its cache is small, and that of the file it writes is as small: what is written is seen to grow.
+pub(crate) fn copying(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(path, flags())?;
+    set_up(&conn, 256)?;
+    Ok(conn)
+}
+
+/// A connection to a copy that nobody uses.
+pub(crate) fn examining(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
 /// A connection that copies the log back.
 pub(crate) fn checkpointing(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags())?;
@@ -52,7 +68,7 @@ fn flags() -> OpenFlags {
 
 fn set_up(conn: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY_WITHIN)?;
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "cache_size", -cache_kib)?;
     conn.pragma_update(None, "temp_store", "memory")?;

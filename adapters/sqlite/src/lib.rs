@@ -4,6 +4,7 @@
 //! answers everybody; nothing waits to be batched. Reads run on their own threads and connections and see everything
 //! committed before the call. A third thread copies the write-ahead log back, so that commits do not have to.
 
+pub mod backup;
 mod checkpoint;
 mod connection;
 mod effects;

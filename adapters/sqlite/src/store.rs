@@ -16,9 +16,9 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases,
-    Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals,
-    Trail, Upkeep,
+    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
+    LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
+    StoreError, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -170,9 +170,9 @@ impl Jobs for SqliteStore {
         self.writer.run(lines.len(), move |ledger| ledger.append_logs(&lines)).await
     }
 
-    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
+    async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
         let id = id.clone();
-        self.readers.run(move |conn| reads::logs(conn, &id, limit)).await
+        self.readers.run(move |conn| reads::logs(conn, &id, after, limit)).await
     }
 }
 
@@ -265,6 +265,13 @@ impl Trail for SqliteStore {
     async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
         let block = block.clone();
         self.writer.run(1, move |ledger| ledger.seal(&block)).await
+    }
+}
+
+#[async_trait]
+impl Timelines for SqliteStore {
+    async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
+        self.writer.run(1, move |ledger| ledger.begin_timeline(&salt, &audit)).await
     }
 }
 

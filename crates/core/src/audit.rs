@@ -64,10 +64,12 @@ pub enum Action {
     AccessRefused,
     QuotasActivated,
     TenantErased,
+    /// The Store was brought back to an earlier state.
+    StoreRestored,
 }
 
 impl Action {
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -106,6 +108,7 @@ impl Action {
         Self::AccessRefused,
         Self::QuotasActivated,
         Self::TenantErased,
+        Self::StoreRestored,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -148,6 +151,7 @@ impl Action {
             Self::AccessRefused => "access_refused",
             Self::QuotasActivated => "quotas_activated",
             Self::TenantErased => "tenant_erased",
+            Self::StoreRestored => "store_restored",
         }
     }
 

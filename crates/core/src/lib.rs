@@ -27,6 +27,7 @@ pub mod scan;
 pub mod schedule;
 pub mod time;
 pub mod timeouts;
+pub mod trace;
 pub mod turns;
 pub mod verdict;
 pub mod worker;

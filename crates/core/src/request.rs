@@ -13,6 +13,7 @@ use crate::lane::{Priority, Shape};
 use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
+use crate::trace::TraceParent;
 use crate::verdict::ApprovalTerms;
 
 /// Labels that say where a job may run: the worker must match them.
@@ -89,6 +90,8 @@ pub struct NewJob {
     pub capability: Option<String>,
     pub risk_tags: BTreeSet<String>,
     pub trace_id: Option<String>,
+    /// W3C trace context of what the client was doing when it made this job.
+    pub traceparent: Option<String>,
     pub concurrency_key: Option<String>,
 }
 
@@ -103,6 +106,8 @@ pub struct Caller {
     pub sees_payloads: bool,
     /// Other tenants may be looked at too.
     pub sees_everyone: bool,
+    /// What the caller is doing, as far as it says so.
+    pub trace: Option<TraceParent>,
 }
 
 impl Caller {
@@ -113,7 +118,14 @@ impl Caller {
 
     /// Of a stated kind, and trusted.
     pub fn of_kind(tenant: impl Into<TenantId>, actor: impl Into<ActorId>, actor_type: Option<Arc<str>>) -> Self {
-        Self { tenant: tenant.into(), actor: actor.into(), actor_type, sees_payloads: true, sees_everyone: true }
+        Self {
+            tenant: tenant.into(),
+            actor: actor.into(),
+            actor_type,
+            sees_payloads: true,
+            sees_everyone: true,
+            trace: None,
+        }
     }
 }
 
@@ -177,6 +189,9 @@ pub struct JobRequest {
     pub risk_tags: BTreeSet<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Arc<str>>,
+    /// The span that the job stands below, in the trace of that id.
+    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TraceParent>,
     /// Jobs with the same key share the limits that are set per key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<Arc<str>>,
@@ -231,10 +246,15 @@ impl fmt::Debug for RequestHash {
 impl JobRequest {
     /// Checks every field and reports every error at once. `fresh_id` is used when the client chose none.
     pub fn check(new: NewJob, caller: &Caller, fresh_id: impl FnOnce() -> JobId) -> Result<Self, Vec<FieldError>> {
-        let errors = refusals(&new);
+        let mut errors = refusals(&new);
+        let parent = parent_of(&new, caller).unwrap_or_else(|error| {
+            errors.push(error);
+            None
+        });
         if !errors.is_empty() {
             return Err(errors);
         }
+        let trace = || parent.map(|parent| parent.trace.to_string());
         Ok(Self {
             id_chosen: new.job_id.is_some(),
             job_id: new.job_id.map_or_else(fresh_id, JobId::from),
@@ -254,7 +274,8 @@ impl JobRequest {
             requires: new.requires.into_iter().map(Arc::from).collect(),
             capability: new.capability.map(Arc::from),
             risk_tags: new.risk_tags.into_iter().map(Arc::from).collect(),
-            trace_id: new.trace_id.map(Arc::from),
+            trace_id: new.trace_id.or_else(trace).map(Arc::from),
+            parent,
             concurrency_key: new.concurrency_key.map(Arc::from),
             run: None,
             gate: None,
@@ -390,6 +411,19 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// What the client says of a job counts before what it says of the whole call, which may come from a proxy on the way. Neither
+/// moves a job out of the trace that it names.
+fn parent_of(new: &NewJob, caller: &Caller) -> Result<Option<TraceParent>, FieldError> {
+    let same =
+        |parent: &TraceParent| new.trace_id.as_deref().is_none_or(|id| id.eq_ignore_ascii_case(&parent.trace.to_string()));
+    let Some(text) = &new.traceparent else { return Ok(caller.trace.filter(same)) };
+    let parent = text.parse().map_err(|error| FieldError::new("traceparent", error))?;
+    if !same(&parent) {
+        return Err(FieldError::new("traceparent", "names another trace than trace_id; send one of them"));
+    }
+    Ok(Some(parent))
 }
 
 fn check_entries(field: &str, entries: &BTreeMap<String, String>, refuse: &mut dyn FnMut(&str, &dyn fmt::Display)) {

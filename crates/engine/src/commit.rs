@@ -1,5 +1,6 @@
 //! Commit, then act. The only place where a decision becomes durable and its effects happen.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,9 +12,12 @@ use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
 
 use crate::Inner;
+use crate::edge::Freed;
 use crate::error::ApiError;
 use crate::health::moved;
+use crate::journal;
 use crate::service::to_the_end;
+use crate::traces::{Entry, Lap};
 
 /// A decision about a known job.
 pub(crate) struct Step {
@@ -29,9 +33,11 @@ impl Inner {
     pub(crate) async fn commit_new(
         &self,
         transitions: Vec<Transition>,
+        entry: Entry,
     ) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
         let mut next: Vec<Job> = transitions.iter().map(|t| t.job.clone()).collect();
         let changes = transitions.into_iter().map(Change::from).collect();
+        let committing = self.traces.begin();
         let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await?;
         let mut results = Vec::with_capacity(next.len());
         let mut offers = Vec::with_capacity(next.len());
@@ -43,9 +49,11 @@ impl Inner {
                     offers.push(job.clone());
                 }
                 self.metrics.entered(&job);
+                journal::entered(&job);
                 job
             }));
         }
+        self.traces.born(entry, committing, results.iter().flatten());
         self.offer(offers).await;
         Ok(results)
     }
@@ -63,6 +71,7 @@ impl Inner {
             changes.push(Change::from(transition));
         }
         let next: Vec<&Job> = after.iter().map(|(_, job, _)| &**job).collect();
+        let committing = self.traces.begin();
         let committed = self.commit_surely(changes, &next).await?;
         let mut results = Vec::with_capacity(after.len());
         let mut done = Vec::with_capacity(after.len());
@@ -72,6 +81,7 @@ impl Inner {
             }
             results.push(outcome.map(|_| job));
         }
+        self.traces.moved(committing, &done);
         self.act(done).await;
         Ok(results)
     }
@@ -104,9 +114,12 @@ impl Inner {
         let mut offers = Vec::new();
         let mut gone = Vec::new();
         let mut over = Vec::new();
+        // What their workers have not let go of yet.
+        let mut leaving = BTreeSet::new();
         let mut bells = Vec::with_capacity(done.len());
         for (before, job, effects) in done {
             self.metrics.moved(&before, &job, now);
+            journal::moved(&before, &job);
             if job.needs_scan() && !before.needs_scan() {
                 self.wake.scan.notify_one();
             }
@@ -116,9 +129,14 @@ impl Inner {
             for effect in effects {
                 match effect {
                     Effect::Offer => offers.push(job.clone()),
-                    Effect::Stop { session, token } => self.edge.stop(&session, &token, &job),
+                    Effect::Stop { session, token } => {
+                        if self.edge.stop(&session, &token, &job) {
+                            leaving.insert(token);
+                        }
+                    }
+                    Effect::Settled { token, .. } if leaving.contains(&token) => {}
                     Effect::Settled { session, token } => {
-                        if self.edge.settle(&session, &token) {
+                        if self.edge.settle(&session, &token) != Freed::Nothing {
                             self.wake.dispatch.notify_one();
                         }
                         over.push(token);
@@ -137,9 +155,7 @@ impl Inner {
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
         }
-        if !over.is_empty() && self.ports.lanes.release(over).await {
-            self.wake.dispatch.notify_one();
-        }
+        self.free_limits(over).await;
         self.offer(offers).await;
         self.ports.bus.ring(bells).await;
     }
@@ -160,7 +176,7 @@ impl Inner {
         let mut results: Vec<Option<Driven>> = jobs.iter().map(|_| None).collect();
         let mut places: Vec<usize> = (0..jobs.len()).collect();
         for _ in 0..CONFLICTS_MAX {
-            let judgements = self.judge_next(&jobs).await;
+            let (judgements, judging) = self.judge_next(&jobs).await;
             let mut steps = Vec::with_capacity(jobs.len());
             let mut tried = Vec::with_capacity(jobs.len());
             for (((job, input), judgement), place) in jobs.drain(..).zip(judgements).zip(places.drain(..)) {
@@ -173,12 +189,17 @@ impl Inner {
                 }
             }
             let mut again = Vec::new();
+            let mut judged = Vec::new();
             for ((place, job, input), outcome) in tried.into_iter().zip(self.commit(steps).await?) {
                 match outcome {
-                    Ok(next) => results[place] = Some(Ok(next)),
+                    Ok(next) => {
+                        judged.extend(newly_judged(&job, &next).then(|| next.clone()));
+                        results[place] = Some(Ok(next));
+                    }
                     Err(_) => again.push((place, job, input)),
                 }
             }
+            self.traces.judged(judging, judged.iter());
             if again.is_empty() {
                 break;
             }
@@ -211,25 +232,28 @@ impl Inner {
     }
 
     /// Judgements for the attempts these inputs may mint. Inputs that never mint one ask nobody.
-    async fn judge_next(&self, jobs: &[(Arc<Job>, Input)]) -> Vec<Judgement> {
+    async fn judge_next(&self, jobs: &[(Arc<Job>, Input)]) -> (Vec<Judgement>, Lap) {
         let wanted: Vec<Arc<JobRequest>> =
             jobs.iter().filter(|(_, input)| mints(input)).map(|(job, _)| job.request.clone()).collect();
-        let mut judged = self.judge(&wanted).await.into_iter();
+        let (judged, lap) = self.judge(&wanted).await;
+        let mut judged = judged.into_iter();
         let next = |(_, input): &(_, Input)| match mints(input) {
             true => judged.next().unwrap_or(Judgement::Unavailable),
             false => Judgement::Unavailable,
         };
-        jobs.iter().map(next).collect()
+        (jobs.iter().map(next).collect(), lap)
     }
 
-    pub(crate) async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+    /// Verdicts, and how long they took.
+    pub(crate) async fn judge(&self, requests: &[Arc<JobRequest>]) -> (Vec<Judgement>, Lap) {
         if requests.is_empty() {
-            return Vec::new();
+            return (Vec::new(), Lap::default());
         }
+        let began = self.traces.begin();
         let mut judgements = self.ports.kernel.judge(requests).await;
         self.metrics.judged(requests, &judgements);
         self.let_through(requests, &mut judgements);
-        judgements
+        (judgements, self.traces.lap(began))
     }
 
     /// What happens to what nobody can check: as the operator says, else as the policy says.
@@ -289,6 +313,12 @@ fn is_what_we_wrote(next: &Job, stored: &Job) -> bool {
         1 => stored.hash == next.hash && stored.request.tenant == next.request.tenant,
         version => stored.version == version && stored.life == next.life,
     }
+}
+
+/// The verdict that was asked for is about an attempt that is there.
+fn newly_judged(before: &Job, next: &Job) -> bool {
+    let (old, new) = (&before.life.attempt, &next.life.attempt);
+    new.verdict.is_some() && (new.no != old.no || old.verdict.is_none())
 }
 
 fn mints(input: &Input) -> bool {

@@ -11,6 +11,7 @@ mod config;
 mod edge;
 mod error;
 mod health;
+mod journal;
 mod kernel;
 mod loops;
 mod metrics;
@@ -18,6 +19,7 @@ mod runs;
 mod schedules;
 mod service;
 mod settings;
+mod traces;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +29,7 @@ use lockgate_core::job::Env;
 use lockgate_core::pools::Routing;
 use lockgate_core::timeouts::Defaults;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
-use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mint, Store};
+use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mint, Spans, Store};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -39,12 +41,12 @@ pub use edge::{
 pub use error::ApiError;
 pub use health::{Component, Finding, HealthView, KernelView, LeaderView, Leads, LoopView, StoreState, StoreView, Trouble};
 pub use kernel::LocalKernel;
-pub use metrics::{Described, Metrics};
+pub use metrics::{Described, Metrics, PoolLevel, PoolLevels};
 pub use service::{
     Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ConfigText, Considered, DagView, ErasedPart,
-    JobView, LaneView, MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed, RunOrder, RunView,
-    RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView, Verified, Watch, WatchItem, Why, WorkerStatus,
-    WorkerView,
+    JobView, LaneView, LogWatch, MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed,
+    RunOrder, RunView, RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView, Verified, Watch, WatchItem, Why,
+    WorkerStatus, WorkerView, verify_trail,
 };
 pub use settings::{Roles, Settings};
 
@@ -59,6 +61,8 @@ pub struct Ports {
     pub counters: Option<Arc<dyn Counters>>,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
+    /// Where spans go; none are made if nobody takes them.
+    pub spans: Option<Arc<dyn Spans>>,
 }
 
 /// The running scheduler. Clones share it.
@@ -71,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: traces::Traces,
     pub(crate) edge: edge::Edge,
     pub(crate) config: config::Config,
     pub(crate) admission: admission::Admission,
@@ -89,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) orchestra: runs::Orchestra,
     /// Schedules that are to be looked at, and what they wait for.
     pub(crate) schedules: schedules::Awaited,
+    /// How pools were when the gauges were last set.
+    pub(crate) levels: watch::Sender<PoolLevels>,
     /// Attempts let through unjudged that the shared total does not have yet.
     pub(crate) bypassed: AtomicU64,
 }
@@ -121,7 +128,9 @@ impl Engine {
             keyring: access::Keyring::default(),
             orchestra: runs::Orchestra::new(settings.roles.orchestrator),
             schedules: schedules::Awaited::new(settings.roles.orchestrator),
+            levels: watch::Sender::default(),
             bypassed: AtomicU64::new(0),
+            traces: traces::Traces::new(ports.spans.clone()),
             ports,
             settings,
             metrics,
@@ -155,6 +164,11 @@ impl Engine {
     /// What holds now where a client names nothing.
     pub fn defaults(&self) -> Defaults {
         Defaults { limits: self.inner.settings.limits.clone(), timeouts: self.inner.config.timeouts() }
+    }
+
+    /// How pools are, looked at every two seconds: asking costs nothing, however much waits.
+    pub fn pool_levels(&self) -> watch::Receiver<PoolLevels> {
+        self.inner.levels.subscribe()
     }
 
     pub fn settings(&self) -> &Settings {

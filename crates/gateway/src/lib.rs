@@ -1,4 +1,4 @@
-//! The doors of Lockgate: gRPC and REST on one port, metrics on another.
+//! The doors of Lockgate: gRPC, REST and the dashboard on one port, metrics on another.
 //!
 //! Both speak to the same [`Engine`]: this crate only translates, so a rule about jobs never lives here.
 
@@ -10,6 +10,7 @@ mod calls;
 mod certificates;
 mod configs;
 mod dags;
+mod dashboard;
 mod errors;
 mod grpc;
 mod health;
@@ -64,6 +65,8 @@ pub struct GatewaySettings {
     /// see `hosts`.
     pub any_host: bool,
     pub doors: Doors,
+    /// Serve the page for people too, where jobs are served.
+    pub dashboard: bool,
     pub access: Access,
     /// None: in the clear.
     pub tls: Option<Tls>,
@@ -91,6 +94,7 @@ impl Default for GatewaySettings {
             ack: "fsynced",
             any_host: false,
             doors: Doors::All,
+            dashboard: true,
             access: Access::Open,
             tls: None,
             connections_max: CONNECTIONS_MAX,

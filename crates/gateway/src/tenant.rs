@@ -3,21 +3,32 @@
 use http::{Extensions, HeaderMap, HeaderName};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{Caller, FieldError};
+use lockgate_core::trace::TraceParent;
 use lockgate_engine::ApiError;
 
 use crate::auth::{Admitted, Unguarded};
 
 pub(crate) const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const ACTOR: HeaderName = HeaderName::from_static("x-lockgate-actor");
 const ACTOR_TYPE: HeaderName = HeaderName::from_static("x-lockgate-actor-type");
 
 /// REST headers and gRPC metadata are the same thing. A request that did not pass the gate does not count, however it came.
 pub(crate) fn caller(headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, ApiError> {
-    match (extensions.get::<Admitted>(), extensions.get::<Unguarded>()) {
-        (Some(admitted), _) => Ok(admitted.caller.clone()),
-        (None, Some(Unguarded)) => unverified(headers),
-        (None, None) => Err(ApiError::Internal("a request came past the gate".into())),
-    }
+    let caller = match (extensions.get::<Admitted>(), extensions.get::<Unguarded>()) {
+        (Some(admitted), _) => admitted.caller.clone(),
+        (None, Some(Unguarded)) => unverified(headers)?,
+        (None, None) => return Err(ApiError::Internal("a request came past the gate".into())),
+    };
+    Ok(Caller { trace: trace(headers), ..caller })
+}
+
+/// What the caller is doing. As the standard wants it, a context that cannot be read is no context: whoever put it there, a
+/// proxy perhaps, must not make the call fail.
+fn trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let only = values.next().filter(|_| values.next().is_none())?;
+    only.to_str().ok()?.parse().ok()
 }
 
 fn unverified(headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -51,6 +62,19 @@ mod tests {
     fn without_headers_the_caller_is_anonymous_in_the_default_tenant() {
         let caller = unverified(&HeaderMap::new()).expect("defaults");
         assert_eq!((caller.tenant.as_str(), caller.actor.as_str()), ("default", "anonymous"));
+    }
+
+    #[test]
+    fn a_trace_context_that_cannot_be_read_is_none() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut headers = HeaderMap::new();
+        assert_eq!(trace(&headers), None);
+        headers.insert(TRACEPARENT, HeaderValue::from_static(good));
+        assert_eq!(trace(&headers).map(|trace| trace.to_string()).as_deref(), Some(good));
+        headers.append(TRACEPARENT, HeaderValue::from_static(good));
+        assert_eq!(trace(&headers), None);
+        headers.insert(TRACEPARENT, HeaderValue::from_static("00-what"));
+        assert_eq!(trace(&headers), None);
     }
 
     #[test]

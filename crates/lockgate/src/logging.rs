@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::error::CliError;
@@ -13,10 +13,21 @@ pub(crate) struct LogArgs {
     /// What to log: error, warn, info, debug or trace, also by module
     #[arg(long, env = "LOCKGATE_LOG", hide_env_values = true, default_value = "info", value_name = "FILTER")]
     log: String,
+
+    /// Form of log lines; JSON with --json, for people otherwise
+    #[arg(long, env = "LOCKGATE_LOG_FORMAT", hide_env_values = true, value_enum, value_name = "FORM")]
+    log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// Lines for people
+    Human,
+    /// One JSON document a line, its fields beside time, level and message
+    Json,
 }
 
 impl LogArgs {
-    /// Lines for people, or JSON documents with `--json`.
     pub(crate) fn start(&self, out: Output) -> Result<(), CliError> {
         let filter =
             EnvFilter::try_new(&self.log).map_err(|error| CliError::Usage(format!("--log {:?}: {error}", self.log)))?;
@@ -24,7 +35,12 @@ impl LogArgs {
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
         // A line that could not be written, on a full disk for instance, must not end the thread that wrote it.
         let lines = lines.log_internal_errors(false);
-        let started = if out.is_json() { lines.json().try_init() } else { lines.try_init() };
+        let otherwise = if out.is_json() { LogFormat::Json } else { LogFormat::Human };
+        let started = match self.log_format.unwrap_or(otherwise) {
+            // Flat, so that a reader asks for `job_id` and not for `fields.job_id`.
+            LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
+            LogFormat::Human => lines.try_init(),
+        };
         started.map_err(|error| CliError::Usage(format!("logging: {error}")))
     }
 }

@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod servers;
 mod session;
+mod spans;
 mod view;
 
 use std::process::ExitCode;

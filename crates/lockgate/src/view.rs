@@ -23,7 +23,7 @@ pub(crate) use approval::{Answered, Approval, Approvals, AskedApproval};
 pub(crate) use convert::state;
 pub(crate) use dag::{Dag, Node, Run, Runs, StartedRun, StoredDag};
 pub(crate) use governance::{Activated, AuditRow, AuditRows, Breakers, Config, Configs, Policies, Verified};
-pub(crate) use health::{Health, HealthComponent, HealthLeader, HealthLoop};
+pub(crate) use health::{Health, HealthComponent, HealthFinding, HealthLeader, HealthLoop};
 pub(crate) use pools::{DrainedWorker, Pool, PoolChanged, Pools};
 pub(crate) use schedule::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 pub(crate) use tenants::{ErasedTenant, Tenant, Tenants};
@@ -192,6 +192,7 @@ pub(crate) struct Logs {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct LogLine {
+    pub(crate) no: u64,
     pub(crate) attempt: u32,
     pub(crate) at: Option<Moment>,
     pub(crate) line: String,
@@ -216,6 +217,8 @@ pub(crate) struct DeadLetter {
     pub(crate) attempts: u32,
     pub(crate) life: u32,
     pub(crate) at: Option<Moment>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize)]

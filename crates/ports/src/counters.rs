@@ -9,6 +9,11 @@ use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
 use lockgate_core::rate::Rate;
 
+/// A queue that is shown is never longer than this: whoever looks has long been alarmed.
+pub const LENGTH_MAX: u64 = 10_000;
+/// What nobody shows anew is not true any more.
+pub const LENGTH_LIFE: Duration = Duration::from_secs(60);
+
 #[async_trait]
 pub trait Counters: Send + Sync {
     /// Asks a breaker to let one call through, and how it stands then. All replicas give it the same settings.
@@ -37,6 +42,12 @@ pub trait Counters: Send + Sync {
     /// Takes a token for each of `want` from every one of these buckets, in one round trip: for as many as all of them have
     /// tokens for. A bucket begins full.
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway>;
+
+    /// Shows how long queues are where programs that are not ours look for it, such as autoscalers: up to [`LENGTH_MAX`], and
+    /// for no longer than [`LENGTH_LIFE`]. Counters that no such program can read show nothing.
+    async fn show_lengths(&self, _queues: &[(Arc<str>, u64)]) -> Result<(), CountersAway> {
+        Ok(())
+    }
 }
 
 /// The answer to a wish to call.

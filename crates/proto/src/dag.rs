@@ -60,6 +60,7 @@ pub fn run_head(head: &RunHead) -> v1::DagRun {
         version: head.version,
         parent_run_id: head.parent.as_ref().map(|parent| parent.run.to_string()).unwrap_or_default(),
         nodes: Vec::new(),
+        trace_id: head.trace.map(|trace| trace.trace.to_string()).unwrap_or_default(),
     }
 }
 

@@ -23,7 +23,7 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
         max_attempts: request.max_attempts(&defaults.limits),
         timeout_ms: millis(request.timeout(&defaults.timeouts)),
         requires: request.requires.iter().map(ToString::to_string).collect(),
-        trace_id: text(request.trace_id.as_deref()),
+        trace_id: request.trace_name(),
         concurrency_key: text(request.concurrency_key.as_deref()),
         state: v1::JobState::from(life.state).into(),
         phase: v1::Phase::from(life.state.phase()).into(),
@@ -125,6 +125,7 @@ impl From<&DeadLetter> for v1::DeadLetter {
             attempts: letter.attempts,
             life: letter.life,
             at_ms: letter.at.as_millis(),
+            labels: letter.labels.clone().into_iter().collect(),
         }
     }
 }

@@ -30,6 +30,12 @@ pub mod v1 {
     pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 }
 
+/// What KEDA asks.
+#[allow(clippy::all, clippy::pedantic, unreachable_pub, missing_docs, reason = "generated")]
+pub mod keda {
+    tonic::include_proto!("externalscaler");
+}
+
 /// JSON text as wire bytes. The text is shared, not copied.
 pub fn json_bytes(json: &lockgate_core::request::Json) -> bytes::Bytes {
     struct Shared(lockgate_core::request::Json);

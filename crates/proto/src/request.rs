@@ -36,6 +36,7 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         capability: present(wire.capability),
         risk_tags: wire.risk_tags.into_iter().collect(),
         trace_id: present(wire.trace_id),
+        traceparent: present(wire.traceparent),
         concurrency_key: present(wire.concurrency_key),
     })
 }

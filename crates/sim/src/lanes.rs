@@ -53,17 +53,20 @@ impl SharedLanes {
         }
     }
 
+    /// What a dead process claimed is nobody's: what it took of limits is free, and its jobs must be read anew.
+    fn expired(&self) -> Vec<Settlement> {
+        let mut known = self.0.lock();
+        let now = Instant::now();
+        let over = known.claims.extract_if(.., |_, at| *at + CLAIM_LEASE < now);
+        let gone: Vec<_> = over.map(|((key, lane), _)| Settlement::Gone { lane, key }).collect();
+        known.built &= gone.is_empty();
+        gone
+    }
+
     fn note_claimed(&self, claimed: &Claimed) {
         let mut known = self.0.lock();
         let now = Instant::now();
-        // What a dead process claimed must be read anew.
-        if known.claims.values().any(|at| *at + CLAIM_LEASE < now) {
-            known.built = false;
-            known.claims.clear();
-        }
-        for claim in &claimed.claims {
-            known.claims.insert((claim.key, claim.lane.clone()), now);
-        }
+        known.claims.extend(claimed.claims.iter().map(|claim| ((claim.key, claim.lane.clone()), now)));
     }
 }
 
@@ -105,7 +108,6 @@ impl Lanes for FaultyLanes {
                 _ => {}
             }
             (known.version, known.built) = (Some(layout.version), false);
-            known.claims.clear();
             known.lanes.clone()
         };
         lanes.adopt(layout, held).await
@@ -135,6 +137,7 @@ impl Lanes for FaultyLanes {
 
     async fn claim(&self, request: ClaimRequest) -> Claimed {
         let Some(lanes) = self.reach().await else { return Claimed::default() };
+        lanes.settle(self.shared.expired()).await;
         let claimed = lanes.claim(request).await;
         self.shared.note_claimed(&claimed);
         claimed
@@ -216,6 +219,5 @@ impl Lanes for FaultyLanes {
         shared.rebuild(lanes).await;
         let mut known = self.shared.0.lock();
         known.built = known.version.is_some();
-        known.claims.clear();
     }
 }

@@ -21,6 +21,7 @@ mod people;
 mod plan;
 mod planted;
 mod process;
+mod restored;
 mod runs;
 mod schedules;
 mod signal;
@@ -35,6 +36,7 @@ pub use check::Violation;
 pub use faults::{Fault, Injected};
 pub use outage::{Away, Ends, Outage};
 pub use planted::Bug;
+pub use restored::{Restored, SecondEnds};
 pub use story::Story;
 pub use world::Summary;
 

@@ -73,6 +73,22 @@ pub(crate) struct Ground {
     pub(crate) entropy: Arc<SeededEntropy>,
 }
 
+impl Ground {
+    /// The same for another process.
+    pub(crate) fn same(&self) -> Self {
+        let shared = self.shared.as_ref().map(|(lanes, bus)| (lanes.clone(), bus.another()));
+        let Self { disk, witness, planted, clock, entropy, .. } = self;
+        Self {
+            disk: disk.clone(),
+            witness: witness.clone(),
+            planted: planted.clone(),
+            shared,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        }
+    }
+}
+
 fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Lifeline) -> Arc<dyn Lanes> {
     let (shared, faults, lifeline) = (shared.clone(), faults.clone(), lifeline.clone());
     Arc::new(FaultyLanes { shared, faults, lifeline, behind: Mutex::new(false) })
@@ -123,6 +139,7 @@ impl Process {
             clock,
             entropy,
             counters: None,
+            spans: None,
         };
         let settings = Settings { exclusive_store: shared.is_none(), ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));

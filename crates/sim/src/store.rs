@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow, Leases, Listing, LogLine,
-    OutboxRow, SessionRow, Sessions, StoreError, Totals, Upkeep,
+    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases, Listing,
+    LogLine, OutboxRow, SessionRow, Sessions, StoreError, Timelines, Totals, Upkeep,
 };
 
 use crate::faults::{Fault, Faults};
@@ -178,9 +179,9 @@ impl Jobs for FaultyStore {
         self.disk.append_logs(lines).await
     }
 
-    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
+    async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
         self.before().await?;
-        self.disk.logs(id, limit).await
+        self.disk.logs(id, after, limit).await
     }
 }
 
@@ -243,6 +244,14 @@ impl Leases for FaultyStore {
     async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
         self.before().await?;
         self.disk.leases().await
+    }
+}
+
+#[async_trait]
+impl Timelines for FaultyStore {
+    async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
+        self.before().await?;
+        self.disk.begin_timeline(salt, audit).await
     }
 }
 

@@ -192,12 +192,19 @@ impl Life {
                     self.begin(world, &assignment, outbox);
                 }
             }
-            ToWorker::Stop { token, .. } => {
-                if !self.running.contains_key(&token) || !world.faults.inject(200, Fault::StopIgnored) {
+            ToWorker::Stop { token, .. } => match self.running.get_mut(&token) {
+                // Whatever goes on like that takes its place meanwhile, so it has to end some day.
+                Some(running) if world.faults.inject(200, Fault::StopIgnored) => {
+                    let late =
+                        || (Instant::now() + world.faults.millis(60_000), Outcome::Succeeded { result: Json::null() });
+                    running.ends.get_or_insert_with(late);
+                }
+                _ => {
                     self.running.remove(&token);
                     self.journal.remove(&token);
+                    outbox.let_go.extend(world.faults.chance(500).then_some(token));
                 }
-            }
+            },
             ToWorker::Acks(acks) => {
                 for (token, _) in acks {
                     self.journal.remove(&token);

@@ -90,8 +90,7 @@ impl World {
             clock: ground_clock,
             entropy: entropy.clone(),
         };
-        let cast =
-            Cast { policies: faults.chance(300), limits: faults.chance(300) && count == 1, schedules: faults.chance(300) };
+        let cast = Cast { policies: faults.chance(300), limits: faults.chance(300), schedules: faults.chance(300) };
         let processes = Signal::new((0..count).map(|_| None).collect());
         let ledger = Mutex::default();
         Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, processes }

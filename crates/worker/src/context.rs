@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::access::BearerChannel;
 use crate::session::{Attempt, Crew};
+use crate::trace;
 
 /// Handed to every handler call. Cheap to clone.
 #[derive(Clone)]
@@ -38,6 +39,11 @@ impl Context {
 
     pub fn trace_id(&self) -> &str {
         &self.attempt.assignment.trace_id
+    }
+
+    /// W3C trace context for whatever the handler calls: send it as the header `traceparent`. None if nobody follows the job.
+    pub fn traceparent(&self) -> Option<String> {
+        trace::context(&self.attempt.assignment, self.crew.writes_spans()).map(|context| context.to_string())
     }
 
     pub fn labels(&self) -> &HashMap<String, String> {

@@ -40,6 +40,7 @@ pub mod handlers;
 mod payload;
 mod registry;
 mod session;
+mod trace;
 mod wall;
 mod worker;
 
@@ -50,3 +51,4 @@ pub use crate::error::{JobError, WorkerError};
 pub use crate::payload::Payload;
 pub use crate::registry::LeaseLoss;
 pub use crate::worker::Worker;
+pub use lockgate_core::trace::{Span, SpanKind, TraceParent, Value as SpanValue};

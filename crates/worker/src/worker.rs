@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::check_name;
 use lockgate_core::limits::PREFETCH_MAX;
+use lockgate_core::trace::Span;
 use lockgate_proto::v1::Hello;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +19,7 @@ use crate::error::{JobError, WorkerError};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
 use crate::session::{self, GpuLoad, Setup};
+use crate::trace::SpanSink;
 
 const SLOTS_DEFAULT: u32 = 64;
 const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -42,6 +45,7 @@ pub struct Worker {
     drain_timeout: Duration,
     journal: Option<PathBuf>,
     gpu_load: Option<GpuLoad>,
+    spans: Option<SpanSink>,
     mistakes: Vec<String>,
 }
 
@@ -63,6 +67,7 @@ impl Worker {
             drain_timeout: DRAIN_TIMEOUT_DEFAULT,
             journal: None,
             gpu_load: None,
+            spans: None,
             mistakes: Vec::new(),
         }
     }
@@ -191,6 +196,15 @@ impl Worker {
         self
     }
 
+    /// Hands over a span for every handler that ran and whose trace is followed. It is called where handlers run, so it must
+    /// not wait.
+    ///
+    /// Without it, spans that handlers write themselves stand below the attempt's span, which the server writes.
+    pub fn spans(mut self, take: impl Fn(Span) + Send + Sync + 'static) -> Self {
+        self.spans = Some(Arc::new(take));
+        self
+    }
+
     /// Works until SIGTERM or Ctrl-C, or until an operator wants it to leave, then drains.
     pub async fn run(self) -> Result<(), WorkerError> {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -249,8 +263,8 @@ impl Worker {
             prefetch: self.prefetch,
             ..Hello::default()
         };
-        let Self { registry, journal, drain_timeout, gpu_load, .. } = self;
-        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load })
+        let Self { registry, journal, drain_timeout, gpu_load, spans, .. } = self;
+        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans })
     }
 }
 

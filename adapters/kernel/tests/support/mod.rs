@@ -171,6 +171,7 @@ pub(crate) fn content() -> OutputContent {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        parent: None,
         run: None,
         gate: None,
     };

@@ -5,6 +5,7 @@ mod runs;
 mod schedules;
 mod sessions;
 mod tenants;
+mod timelines;
 mod trail;
 mod turns;
 mod upkeep;
@@ -14,6 +15,7 @@ pub(crate) use runs::{erase_runs, forget_of_runs, prune_runs, put_dag};
 pub(crate) use schedules::{prune_slots, turn};
 pub(crate) use sessions::{acquire, attach, close_edges, close_session, release, renew_edge};
 pub(crate) use tenants::{erase_jobs, erase_rest, erase_slots};
+pub(crate) use timelines::{is_at_work, renew_tokens};
 pub(crate) use trail::{activate, append_audit, number_audit, seal};
 pub(crate) use upkeep::{append_logs, beat, forget, outbox_done, prune};
 

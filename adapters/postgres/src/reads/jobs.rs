@@ -7,7 +7,7 @@ use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{EventPage, JobDetail, LogLine, packed};
+use lockgate_ports::{EventPage, JobDetail, KeptLine, LogLine, packed};
 use tokio_postgres::types::ToSql;
 
 use crate::conn::Conn;
@@ -92,11 +92,15 @@ pub(crate) async fn bound(conn: &mut Conn, sessions: &[SessionId]) -> Result<Vec
     rows.iter().map(|row| Ok((SessionId::from(get::<&str>(row, 0)?), JobId::from(get::<&str>(row, 1)?)))).collect()
 }
 
-pub(crate) async fn logs(conn: &mut Conn, id: &JobId, limit: usize) -> Result<Vec<LogLine>, Fault> {
-    let rows = conn.rows(include_str!("../../queries/logs.sql"), &[&id.as_str(), &bounded(limit)]).await?;
+pub(crate) async fn logs(conn: &mut Conn, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, Fault> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = conn.rows(include_str!("../../queries/logs.sql"), &[&id.as_str(), &bounded(limit), &after]).await?;
     let line = |row| {
         let attempt = u32::try_from(get::<i64>(row, 0)?).map_err(|error| Fault::Row(error.to_string()))?;
-        Ok(LogLine { job_id: id.clone(), attempt, at: Timestamp::from_millis(get(row, 1)?), line: row::text(row, 2)? })
+        let line =
+            LogLine { job_id: id.clone(), attempt, at: Timestamp::from_millis(get(row, 1)?), line: row::text(row, 2)? };
+        let no = u64::try_from(get::<i64>(row, 3)?).map_err(|error| Fault::Row(error.to_string()))?;
+        Ok(KeptLine { no, line })
     };
     rows.iter().rev().map(line).collect()
 }

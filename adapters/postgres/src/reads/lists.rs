@@ -2,7 +2,7 @@
 
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
-use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, has_labels};
 use tokio_postgres::Row;
 
 use crate::conn::Conn;
@@ -102,8 +102,7 @@ fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, Fault> {
         return Ok(None);
     }
     let job = row::job(row, Json::null())?;
-    let labels_fit = query.labels.iter().all(|(name, value)| job.request.labels.get(name) == Some(value));
-    Ok(labels_fit.then_some(job))
+    Ok(has_labels(&job.request.labels, &query.labels).then_some(job))
 }
 
 pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Result<Listing<DeadLetter>, Fault> {
@@ -117,7 +116,8 @@ pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Re
             [&before, &bounded(asked), &tenant, &topic, &priority, &reason];
         let rows = conn.rows(include_str!("../../queries/list_letters.sql"), &params).await?;
         page.take(asked, &rows, |row| {
-            get::<Option<&str>>(row, 1)?.map(|letter| Ok(serde_json::from_str(letter)?)).transpose()
+            let letter: Option<DeadLetter> = get::<Option<&str>>(row, 1)?.map(serde_json::from_str).transpose()?;
+            Ok(letter.filter(|letter| has_labels(&letter.labels, &query.labels)))
         })?;
     }
     Ok(page.done())

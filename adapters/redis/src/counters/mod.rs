@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
 use lockgate_core::rate::Rate;
+use lockgate_ports::counters::{LENGTH_LIFE, LENGTH_MAX};
 use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
 use redis::{Script, ScriptInvocation, cmd};
 
@@ -110,6 +111,16 @@ impl Counters for RedisCounters {
         }
         let (granted, again_ms): (u32, u64) = self.run(call).await?;
         Ok(Grant { granted, again_in: Duration::from_millis(again_ms) })
+    }
+
+    /// One script a queue: they need not share a slot, and there are few.
+    async fn show_lengths(&self, queues: &[(Arc<str>, u64)]) -> Result<(), CountersAway> {
+        for (queue, length) in queues {
+            let mut call = SCRIPTS.lengths.prepare_invoke();
+            call.key(self.names.queue(queue)).arg((*length).min(LENGTH_MAX)).arg(millis(LENGTH_LIFE));
+            self.run::<u64>(call).await?;
+        }
+        Ok(())
     }
 }
 

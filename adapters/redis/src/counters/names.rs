@@ -33,6 +33,11 @@ impl Names {
         [done, in_hand]
     }
 
+    /// A list as long as the queue of a pool.
+    pub(super) fn queue(&self, pool: &str) -> String {
+        format!("{}:queue:{pool}", self.prefix)
+    }
+
     pub(super) fn total(&self, name: &str) -> String {
         format!("{}:{name}", self.prefix)
     }
@@ -58,6 +63,7 @@ mod tests {
         assert_eq!(names.breaker("safety")[0], "lockgate:cb:safety:failures");
         assert_eq!(names.breaker("safety:output")[1], "{lockgate:cb:safety:output:failures}:state");
         assert_eq!(names.message("m-1")[0], "lockgate:bus:processed:m-1");
+        assert_eq!(names.queue("cpu"), "lockgate:queue:cpu");
         assert_eq!(names.total("scheduler:input_fail_open_total"), "lockgate:scheduler:input_fail_open_total");
     }
 

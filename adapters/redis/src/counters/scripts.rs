@@ -12,6 +12,7 @@ pub(super) struct Scripts {
     pub(super) look: Script,
     pub(super) places: Script,
     pub(super) take: Script,
+    pub(super) lengths: Script,
 }
 
 pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
@@ -20,6 +21,7 @@ pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     look: of_breaker(include_str!("../../scripts/counters/look.lua")),
     places: Script::new(include_str!("../../scripts/counters/places.lua")),
     take: Script::new(include_str!("../../scripts/counters/take.lua")),
+    lengths: Script::new(include_str!("../../scripts/counters/lengths.lua")),
 });
 
 fn of_breaker(entry: &str) -> Script {

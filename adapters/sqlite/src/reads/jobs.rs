@@ -5,7 +5,7 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{EventPage, JobDetail, LogLine, packed};
+use lockgate_ports::{EventPage, JobDetail, KeptLine, LogLine, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{bounded, collect};
@@ -111,16 +111,18 @@ pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(Se
     Ok(bound)
 }
 
-pub(crate) fn logs(conn: &Connection, id: &JobId, limit: usize) -> Result<Vec<LogLine>, Fault> {
+pub(crate) fn logs(conn: &Connection, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, Fault> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(Vec::new()) };
-    let sql = "SELECT attempt, at, line FROM job_logs WHERE seq = ?1 ORDER BY n DESC LIMIT ?2";
-    let mut lines = collect(conn, sql, [seq, bounded(limit)], |row| {
-        Ok(LogLine {
+    let sql = "SELECT attempt, at, line, n FROM job_logs WHERE seq = ?1 AND n > ?3 ORDER BY n DESC LIMIT ?2";
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut lines = collect(conn, sql, [seq, bounded(limit), after], |row| {
+        let line = LogLine {
             job_id: id.clone(),
             attempt: row.get(0)?,
             at: Timestamp::from_millis(row.get(1)?),
             line: row.get_ref(2)?.as_str()?.into(),
-        })
+        };
+        Ok(KeptLine { no: row.get::<_, i64>(3)?.unsigned_abs(), line })
     })?;
     lines.reverse();
     Ok(lines)

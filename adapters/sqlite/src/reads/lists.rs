@@ -2,7 +2,7 @@
 
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
-use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, has_labels};
 use rusqlite::{Connection, Row};
 
 use crate::error::Fault;
@@ -78,8 +78,7 @@ fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, Fault> {
         return Ok(None);
     }
     let job = row::job(row, Json::null())?;
-    let labels_fit = query.labels.iter().all(|(name, value)| job.request.labels.get(name) == Some(value));
-    Ok(labels_fit.then_some(job))
+    Ok(has_labels(&job.request.labels, &query.labels).then_some(job))
 }
 
 /// Whether a column has the text, if one is asked for.
@@ -103,7 +102,8 @@ pub(crate) fn dead_letters(conn: &Connection, query: &DeadLetterQuery) -> Result
             && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
             && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
         if fits {
-            page.items.push(serde_json::from_str(row.get_ref(5)?.as_str()?)?);
+            let letter: DeadLetter = serde_json::from_str(row.get_ref(5)?.as_str()?)?;
+            page.items.extend(has_labels(&letter.labels, &query.labels).then_some(letter));
         }
     }
     Ok(page.done())

@@ -1,6 +1,6 @@
 //! Every queue is read through its own index: a backlog must not slow a claim.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement, StatementStatus};
 
 use super::jobs::OWING;
 use super::runs::LIVE;
@@ -93,4 +93,86 @@ fn lists_follow_the_sequence_without_sorting() {
         let plan = plan(sql);
         assert!(plan.contains("USING INTEGER PRIMARY KEY") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
+}
+
+/// `live` jobs that are ready in one lane, and `ended` ones.
+fn filled(live: u32, ended: u32) -> Connection {
+    let mut conn = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut conn).unwrap();
+    let all = live + ended;
+    let numbers = |upto: u32| format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {upto})");
+    conn.execute_batch(&format!(
+        "INSERT INTO lanes (lane_id, key) VALUES (1, 'lane');
+         {} INSERT INTO jobs (seq, job_id, tenant, topic, hash, request, payload)
+            SELECT i, 'job-' || i, 'acme', 'job.echo', x'00', '{{}}', 'null' FROM n;
+         {} INSERT INTO jobs_done (seq, version, state, ended_at, life, events)
+            SELECT i, 4, 5, 1, '{{}}', '' FROM n;
+         {} INSERT INTO jobs_hot (seq, version, state, lane_id, due_at, delayed, life, events)
+            SELECT {ended} + i, 1, 2, 1, 1, i % 2, '{{}}', '' FROM n;",
+        numbers(all),
+        numbers(ended),
+        numbers(live),
+    ))
+    .unwrap();
+    conn
+}
+
+/// Steps of SQLite's machine until the last row is read: exact, and free of the machine's moods.
+fn steps(statement: &mut Statement<'_>, params: impl rusqlite::Params, rows: usize) -> i32 {
+    statement.reset_status(StatementStatus::VmStep);
+    let mut found = statement.query(params).unwrap();
+    let mut count = 0;
+    while found.next().unwrap().is_some() {
+        count += 1;
+    }
+    drop(found);
+    assert_eq!(count, rows);
+    statement.get_status(StatementStatus::VmStep)
+}
+
+#[test]
+fn a_claim_reads_the_same_with_a_long_history_as_without_one() {
+    let cost = |ended| {
+        let conn = filled(1_000, ended);
+        let mut ready = conn.prepare(include_str!("../../queries/ready.sql")).unwrap();
+        let mut due = conn.prepare(include_str!("../../queries/due.sql")).unwrap();
+        (steps(&mut ready, ("lane", 0, 0, 9, 64), 64), steps(&mut due, (0, 0, 9, 64), 64))
+    };
+    let (ready, due) = cost(1);
+    assert!(ready > 64 && due > 64, "the count must count");
+    assert_eq!(cost(200_000), (ready, due));
+}
+
+#[test]
+fn a_claim_reads_the_same_of_a_long_backlog_as_of_a_short_one() {
+    let cost = |live| {
+        let conn = filled(live, 1);
+        steps(&mut conn.prepare(include_str!("../../queries/ready.sql")).unwrap(), ("lane", 0, 0, 9, 64), 64)
+    };
+    assert_eq!(cost(200_000), cost(1_000));
+}
+
+/// What the gauges are set from, apart from totals, which are in memory: what is owed, what waits for a verdict, and the trail.
+#[test]
+fn gauges_cost_the_same_with_a_million_jobs_as_with_a_thousand() {
+    let cost = |jobs| {
+        let conn = filled(jobs, 1);
+        conn.execute_batch(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {jobs})
+                INSERT INTO audit (at, tenant, actor, action, subject, detail) SELECT i, 't', 'a', 'x', 's', '' FROM n;
+             INSERT INTO audit_blocks VALUES (1, 1, {jobs} - 1, {jobs} - 1, zeroblob(32), zeroblob(32), 1);
+             INSERT INTO duties SELECT 'scan', seq FROM jobs_hot;
+             UPDATE jobs_hot SET state = 0, delayed = 0;"
+        ))
+        .unwrap();
+        let mut owing = conn.prepare(OWING).unwrap();
+        let mut pending = conn.prepare(include_str!("../../queries/pending.sql")).unwrap();
+        let mut unsealed = conn.prepare(AUDIT).unwrap();
+        [
+            steps(&mut owing, ("scan", 0, 100), 100),
+            steps(&mut pending, (0, 0, 9, 1), 1),
+            steps(&mut unsealed, (i64::from(jobs) - 1, 1), 1),
+        ]
+    };
+    assert_eq!(cost(1_000_000), cost(1_000));
 }

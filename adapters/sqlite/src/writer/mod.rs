@@ -14,6 +14,7 @@ mod schedules;
 mod sessions;
 mod tallies;
 mod task;
+mod timelines;
 mod trail;
 mod upkeep;
 

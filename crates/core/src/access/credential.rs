@@ -219,6 +219,7 @@ impl Identity {
             actor_type: self.actor_type.clone(),
             sees_payloads: self.grant.allows(Permission::SeePayloads),
             sees_everyone: self.grant.reach == Reach::Everyone,
+            trace: None,
         })
     }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::node::is_zero;
 use super::{NodeIx, NodeKey, NodeRun};
 use crate::ids::{ActorId, RunId, TenantId};
 use crate::job::Failure;
 use crate::request::{Json, RequestHash};
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// The head and every node that left PENDING.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +87,12 @@ pub struct RunHead {
     /// The run and node that wait for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// Where the run stands in traces; none if nobody cares.
+    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
+    /// How often it was run again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reruns: u32,
     /// Nodes over, of all; for people who watch.
     #[serde(default)]
     pub done: u32,

@@ -16,6 +16,7 @@ mod give_up;
 mod judge;
 mod lose;
 mod output;
+mod renew;
 mod replay;
 mod report;
 mod state;

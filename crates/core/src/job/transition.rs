@@ -1,5 +1,6 @@
 //! What a decision returns: the next state, what to write with it, and what to do after the commit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,9 @@ pub struct DeadLetter {
     pub attempts: u32,
     pub life: u32,
     pub at: Timestamp,
+    /// Those of the job, so that letters can be found by them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Transition {
@@ -144,5 +148,6 @@ fn dead_letter(job: &Job, state: JobState, failure: &Failure, at: Timestamp) -> 
         attempts: job.attempts_made(),
         life: job.life.no,
         at,
+        labels: job.request.labels.clone(),
     }
 }

@@ -46,6 +46,7 @@ fn full() -> NewJob {
         capability: Some("deploy".into()),
         risk_tags: BTreeSet::from(["prod".to_owned()]),
         trace_id: Some("trace-1".into()),
+        traceparent: None,
         concurrency_key: Some("repo-7".into()),
     }
 }

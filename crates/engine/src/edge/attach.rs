@@ -13,8 +13,8 @@ use lockgate_ports::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-use super::sessions::{Held, Session};
-use super::{Assignment, FromWorker, Hello, InventoryItem, ToWorker, Welcome};
+use super::sessions::{Freed, Held, Session};
+use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
 use crate::commit::Undriven;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -42,11 +42,12 @@ impl Engine {
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
         let stops = inner.strangers(&hello, &reconciled).await?;
+        // Whatever number they were sent under, they have arrived.
+        let leaving = stops.iter().map(|item| (item.token.clone(), 0)).collect();
         for item in stops {
             let reason = "the attempt no longer counts".into();
             let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
         }
-        let resend = outbound.clone();
         let session = Session {
             epoch,
             profile: Arc::new(hello.profile),
@@ -56,22 +57,20 @@ impl Engine {
             heard_wall: inner.ports.clock.now(),
             last_assignment: reconciled.highest.max(hello.highest_assignment),
             held: reconciled.held,
+            leaving,
             draining: false,
             sent_away: false,
             load: Load::default(),
             active_jobs: 0,
         };
-        inner.edge.insert(&hello.session, session);
+        let gone = inner.edge.insert(&hello.session, session);
         // From here on, whatever fails, dropping this detaches the session.
         let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch };
+        inner.free_limits(gone).await;
         inner.note_started(&attachment.session, &hello.inventory);
         let evidence = Evidence::Attached { session: attachment.session.clone(), epoch };
         inner.lose(&attachment.session, reconciled.lost, &evidence).await?;
-        let still_allowed = inner.still_allowed(reconciled.resend).await?;
-        if !still_allowed.is_empty() {
-            let _ = resend.send(ToWorker::Assign(still_allowed.iter().map(Assignment::of).collect()));
-        }
-        drop(resend);
+        inner.assign(inner.still_allowed(reconciled.resend).await?);
         inner.wake.dispatch.notify_one();
         let settings = &inner.settings;
         // Two beats may be lost before a session is.
@@ -153,12 +152,20 @@ impl Reconciled {
             let token = job.life.attempt.token.clone();
             let number = job.life.attempt.binding.as_ref().map_or(0, |b| b.assignment);
             this.highest = this.highest.max(number);
-            if !inventory.contains_key(&token) {
-                let list = if number <= hello.highest_assignment { &mut this.lost } else { &mut this.resend };
-                list.push(job.clone());
-            }
+            let arrived = number <= hello.highest_assignment;
             // A lost one keeps its place until that is committed and the worker told.
-            this.held.insert(token, Held::new(job));
+            let held = match (inventory.contains_key(&token), arrived) {
+                (true, _) => Held::new(job),
+                (false, true) => {
+                    this.lost.push(job.clone());
+                    Held::new(job)
+                }
+                (false, false) => {
+                    this.resend.push(job.clone());
+                    Held::unsent(job)
+                }
+            };
+            this.held.insert(token, held);
         }
         this
     }
@@ -205,19 +212,38 @@ impl Inner {
             (job.clone(), Input::Lost { token, reason: Reason::AgentLost, evidence: evidence.clone() })
         };
         let driven = self.drive(jobs.iter().map(lost).collect()).await?;
+        let mut over = Vec::new();
         for (job, outcome) in jobs.iter().zip(&driven) {
             match outcome {
                 Ok(_) => self.metrics.reaped(Reason::AgentLost, 1),
-                Err(Undriven::Illegal(_)) => self.free(id, &job.life.attempt.token),
-                Err(Undriven::Contended) => {}
+                Err(Undriven::Illegal(_)) => {}
+                Err(Undriven::Contended) => continue,
             }
+            over.push(job.life.attempt.token.clone());
         }
+        // Nobody will ever let go of what nobody has.
+        self.let_go(id, over.clone()).await;
+        self.free_limits(over).await;
         Ok(())
     }
 
-    /// Frees the place of an attempt that is over, however that came.
-    pub(crate) fn free(&self, session: &SessionId, token: &AttemptToken) {
-        if self.edge.settle(session, token) {
+    /// Frees what attempts took that are over, now that their worker has nothing of them any more.
+    pub(crate) async fn let_go(&self, session: &SessionId, tokens: Vec<AttemptToken>) {
+        let mut limits = Vec::new();
+        let mut places = false;
+        for token in tokens {
+            let freed = self.edge.settle(session, &token);
+            places |= freed != Freed::Nothing;
+            limits.extend((freed == Freed::PlaceAndLimits).then_some(token));
+        }
+        if places {
+            self.wake.dispatch.notify_one();
+        }
+        self.free_limits(limits).await;
+    }
+
+    pub(crate) async fn free_limits(&self, tokens: Vec<AttemptToken>) {
+        if !tokens.is_empty() && self.ports.lanes.release(tokens).await {
             self.wake.dispatch.notify_one();
         }
     }

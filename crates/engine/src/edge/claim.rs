@@ -107,9 +107,10 @@ impl Inner {
                 limit: self.settings.batch_max,
                 now: self.ports.clock.now(),
             };
+            let began = self.traces.begin();
             let claimed = self.ports.lanes.claim(request).await;
             round.again_at = claimed.again_at;
-            let tickets = self.tickets(claimed.claims, |seat| plan.seats[seat].session.clone()).await;
+            let tickets = self.tickets(claimed.claims, began, |seat| plan.seats[seat].session.clone()).await;
             self.take_places(tickets, &plan.routing, out);
         }
         let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);

@@ -14,12 +14,15 @@ use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
 use crate::health::moved;
+use crate::traces::{Lap, Since};
 
 /// A claimed job on its way to a session.
 pub(super) struct Ticket {
     session: SessionId,
     claim: Claim,
     job: Arc<Job>,
+    /// How long the claim took.
+    claiming: Lap,
 }
 
 /// Why a ticket must be compared with the Store.
@@ -75,15 +78,21 @@ impl Inner {
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
-    pub(super) async fn tickets(&self, claims: Vec<Claim>, session: impl Fn(usize) -> SessionId) -> Vec<Ticket> {
+    pub(super) async fn tickets(
+        &self,
+        claims: Vec<Claim>,
+        began: Since,
+        session: impl Fn(usize) -> SessionId,
+    ) -> Vec<Ticket> {
         let missing: Vec<_> = claims.iter().filter(|c| c.job.is_none()).map(|c| c.job_id.clone()).collect();
         let mut loaded = self.load_surely(&missing).await.into_iter();
+        let claiming = self.traces.lap(began);
         let mut tickets = Vec::with_capacity(claims.len());
         let mut gone = Vec::new();
         for claim in claims {
             let job = claim.job.clone().or_else(|| loaded.next().flatten().map(Arc::new));
             match job.filter(|job| job.state() == JobState::Scheduled) {
-                Some(job) => tickets.push(Ticket { session: session(claim.seat), claim, job }),
+                Some(job) => tickets.push(Ticket { session: session(claim.seat), claim, job, claiming }),
                 None => gone.push(gone_from(&claim)),
             }
         }
@@ -173,6 +182,7 @@ impl Inner {
         if !known.is_empty() {
             self.ports.lanes.settle(known).await;
         }
+        let committing = self.traces.begin();
         let outcomes = match self.commit(steps).await {
             Ok(outcomes) => outcomes,
             Err(error) => {
@@ -181,18 +191,31 @@ impl Inner {
             }
         };
         let mut dispatched = Vec::with_capacity(outcomes.len());
+        let mut claims = Vec::with_capacity(outcomes.len());
         let mut moved = Vec::new();
         for (ticket, outcome) in sent.into_iter().zip(outcomes) {
             match outcome {
-                Ok(job) => dispatched.push(job),
+                Ok(job) => {
+                    claims.push(ticket.claiming);
+                    dispatched.push(job);
+                }
                 Err(_) => moved.push(ticket),
             }
         }
         let count = dispatched.len();
         self.metrics.dispatched(&dispatched);
-        self.edge.assign(dispatched);
+        self.traces.sent(committing, claims.into_iter().zip(&dispatched));
+        self.assign(dispatched);
         self.look_again(moved, Doubt::Conflict).await;
         Ok(count)
+    }
+
+    pub(super) fn assign(&self, jobs: Vec<Arc<Job>>) {
+        let traced = |job: Arc<Job>| {
+            let trace = self.traces.context(&job);
+            (job, trace)
+        };
+        self.edge.assign(jobs.into_iter().map(traced).collect());
     }
 
     /// Only a commit that surely failed gives the claims back; an unknown one is read back first.
@@ -243,7 +266,7 @@ impl Inner {
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
         }
-        self.edge.assign(ours);
+        self.assign(ours);
         self.catch_up(in_force).await;
         self.offer(waiting).await;
     }

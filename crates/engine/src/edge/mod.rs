@@ -18,4 +18,4 @@ pub use protocol::{
     Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
 };
 pub(crate) use report::NOBODY_SCANNED;
-pub(crate) use sessions::{Edge, SessionView};
+pub(crate) use sessions::{Edge, Freed, SessionView};

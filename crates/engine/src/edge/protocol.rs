@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::{Job, Outcome};
 use lockgate_core::time::Timestamp;
+use lockgate_core::trace::TraceParent;
 use lockgate_core::worker::{Load, WorkerProfile};
 
 /// First words of a stream.
@@ -19,7 +20,7 @@ pub struct Hello {
     pub highest_assignment: u64,
 }
 
-/// An attempt the worker holds: waiting for a place, running, or ended with a result not yet acknowledged.
+/// An attempt the worker holds: waiting for a place, running, being stopped, or ended with a result not yet acknowledged.
 #[derive(Clone, Debug)]
 pub struct InventoryItem {
     pub job_id: JobId,
@@ -43,6 +44,8 @@ pub struct FromWorker {
     pub progress: Vec<(AttemptToken, Progress)>,
     pub logs: Vec<LogReport>,
     pub draining: bool,
+    /// Attempts that it was told to stop and has nothing of any more.
+    pub let_go: Vec<AttemptToken>,
 }
 
 impl FromWorker {
@@ -54,6 +57,7 @@ impl FromWorker {
         self.progress.extend(later.progress);
         self.logs.extend(later.logs);
         self.draining |= later.draining;
+        self.let_go.extend(later.let_go);
     }
 }
 
@@ -123,4 +127,6 @@ pub struct Assignment {
     pub number: u64,
     pub job: Arc<Job>,
     pub timeout: Duration,
+    /// What the worker's own spans stand below.
+    pub trace: Option<TraceParent>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockgate_core::ids::{AttemptToken, SessionId};
+use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
 use lockgate_core::output::OutputStep;
 use lockgate_core::policy::FailMode;
@@ -56,6 +56,7 @@ impl Inner {
         if !message.results.is_empty() {
             self.take_results(session, epoch, message.results).await;
         }
+        self.let_go(session, message.let_go).await;
         if let Some(beat) = message.beat {
             self.take_beat(session, epoch, beat).await;
         }
@@ -121,6 +122,7 @@ impl Inner {
         }
         let mut driven = self.drive(inputs).await?.into_iter();
         let mut acks = Vec::with_capacity(results.len());
+        let (mut over, mut superseded) = (Vec::with_capacity(results.len()), Vec::new());
         for (result, known) in results.iter().zip(known) {
             let acknowledged = match known.and_then(|_| driven.next()) {
                 Some(Ok(_)) => Acknowledged::Stored,
@@ -128,9 +130,13 @@ impl Inner {
                 // Not decided yet: the worker sends it again.
                 Some(Err(Undriven::Contended)) => continue,
             };
-            self.free(session, &result.token);
+            over.push(result.token.clone());
+            superseded.extend((acknowledged == Acknowledged::Superseded).then(|| result.token.clone()));
             acks.push((result.token.clone(), acknowledged));
         }
+        self.let_go(session, over).await;
+        // Whoever ended these left their limits to the worker's word, and this is it.
+        self.free_limits(superseded).await;
         Ok(acks)
     }
 
@@ -146,10 +152,15 @@ impl Inner {
         if metas.is_empty() {
             return Vec::new();
         }
-        let began = Instant::now();
+        let (began, since) = (Instant::now(), self.traces.begin());
         let steps = self.ports.kernel.check_outputs(&metas).await;
         let steps = self.or_unscanned(steps, &metas);
-        let took = began.elapsed();
+        let (took, lap) = (began.elapsed(), self.traces.lap(since));
+        let succeeded = results.iter().zip(known).filter(|(result, _)| is_success(&result.outcome));
+        let jobs = succeeded.filter_map(|(_, known)| known.as_ref()).map(|(job, _)| job);
+        for (job, _) in jobs.zip(&steps).filter(|(_, step)| !matches!(step, OutputStep::Pass)) {
+            self.traces.checked(lap, job, job.life.attempt.no, "output check");
+        }
         for (meta, step) in metas.iter().zip(&steps) {
             match step {
                 OutputStep::Pass => {}
@@ -215,17 +226,20 @@ impl Inner {
     async fn take_beat(&self, session: &SessionId, epoch: u64, beat: Beat) {
         self.note_started(session, &beat.inventory);
         let inventory: BTreeSet<AttemptToken> = beat.inventory.into_iter().map(|item| item.token).collect();
-        let lost = self.edge.with(session, epoch, |s| {
+        let heard = self.edge.with(session, epoch, |s| {
             (s.load, s.active_jobs) = (beat.load, beat.active_jobs);
             let gone = |job: &Arc<Job>| {
                 let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
                 number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
             };
-            s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>()
+            let lost = s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
+            (lost, s.let_go(beat.highest_assignment, &inventory))
         });
+        let (lost, let_go) = heard.unwrap_or_default();
+        self.let_go(session, let_go).await;
         let evidence = Evidence::Attached { session: session.clone(), epoch };
         // A failure is retried by the next beat, which says the same.
-        if let Err(error) = self.lose(session, lost.unwrap_or_default(), &evidence).await {
+        if let Err(error) = self.lose(session, lost, &evidence).await {
             tracing::warn!(session = %session, %error, "attempts missing from the inventory could not be requeued yet");
         }
         self.send(session, epoch, ToWorker::BeatAck(beat.number));
@@ -276,9 +290,11 @@ impl Inner {
         if lines.is_empty() {
             return;
         }
+        let jobs: BTreeSet<JobId> = lines.iter().map(|line| line.job_id.clone()).collect();
         // Log lines are a convenience: losing some while the Store is away must not hold up results.
-        if let Err(error) = self.ports.store.append_logs(lines).await {
-            tracing::warn!(session = %session, %error, "log lines were lost");
+        match self.ports.store.append_logs(lines).await {
+            Ok(()) => self.ports.bus.ring(jobs.into_iter().map(Bell::Job).collect()).await,
+            Err(error) => tracing::warn!(session = %session, %error, "log lines were lost"),
         }
     }
 

@@ -106,6 +106,6 @@ impl State {
         let max = self.roster.routing().pools.pool(pool).and_then(|pool| pool.max_concurrent);
         let Some(max) = max else { return usize::MAX };
         let own = self.sessions.values().filter(|session| session.profile.pool == *pool);
-        (max as usize).saturating_sub(own.map(|session| session.held.len()).sum())
+        (max as usize).saturating_sub(own.map(|session| session.taken()).sum())
     }
 }

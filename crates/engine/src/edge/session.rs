@@ -1,10 +1,12 @@
 //! One session, and what the roster is told of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::Job;
 use lockgate_core::placement::{Away, Candidate};
+use lockgate_core::trace::TraceParent;
 
 use super::sessions::{Session, State};
 use super::{Assignment, ToWorker};
@@ -13,7 +15,7 @@ impl State {
     /// Tells the roster what became of a session.
     pub(super) fn touch(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
-        if session.held.len() > session.profile.slots as usize {
+        if session.taken() > session.profile.slots as usize {
             self.ahead.insert(id.clone());
         } else {
             self.ahead.remove(id);
@@ -38,10 +40,21 @@ impl Session {
             profile: self.profile.clone(),
             capacity: self.profile.slots,
             spare: self.prefetch,
-            active: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+            active: u32::try_from(self.taken()).unwrap_or(u32::MAX),
             load: self.load,
             away,
         }
+    }
+
+    /// Places in use.
+    pub(super) fn taken(&self) -> usize {
+        self.held.len() + self.leaving.len()
+    }
+
+    /// Attempts on their way out that a beat does not name although they must have arrived: its worker has let go of them.
+    pub(super) fn let_go(&self, highest: u64, inventory: &BTreeSet<AttemptToken>) -> Vec<AttemptToken> {
+        let gone = |(token, number): &(&AttemptToken, &u64)| **number <= highest && !inventory.contains(*token);
+        self.leaving.iter().filter(gone).map(|(token, _)| token.clone()).collect()
     }
 
     pub(super) fn is_attached(&self) -> bool {
@@ -71,12 +84,13 @@ impl Session {
 }
 
 impl Assignment {
-    pub(super) fn of(job: &Arc<Job>) -> Self {
+    pub(super) fn of(job: &Arc<Job>, trace: Option<TraceParent>) -> Self {
         let binding = job.life.attempt.binding.as_ref();
         Self {
             number: binding.map_or(0, |b| b.assignment),
             timeout: binding.map(|b| b.timeout_at.since(b.dispatched_at)).unwrap_or_default(),
             job: job.clone(),
+            trace,
         }
     }
 }

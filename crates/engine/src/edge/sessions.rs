@@ -9,6 +9,7 @@ use lockgate_core::job::{Binding, Dispatch, Job, JobState};
 use lockgate_core::placement::Roster;
 use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
+use lockgate_core::trace::TraceParent;
 use lockgate_core::worker::{Load, WorkerProfile};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
@@ -46,6 +47,9 @@ pub(super) struct Session {
     pub(super) heard_at: Instant,
     pub(super) heard_wall: Timestamp,
     pub(super) held: BTreeMap<AttemptToken, Held>,
+    /// Attempts that no longer count and that its worker has not let go of, each with the number it was sent under. They take
+    /// places, and whatever limits they took, until then.
+    pub(super) leaving: BTreeMap<AttemptToken, u64>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
     /// An operator wants it to leave.
@@ -60,6 +64,8 @@ pub(super) struct Held {
     pub(super) job: Arc<Job>,
     /// Its dispatch is committed. Until then nothing is decided from it: the Store may have another job of this version.
     stored: bool,
+    /// It was sent to its worker, who has it or will have.
+    told: bool,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
     /// When this edge came to know of it: it was sent, or its worker came with it.
@@ -78,6 +84,7 @@ impl Held {
         Self {
             job,
             stored: true,
+            told: true,
             started: None,
             known_since: Instant::now(),
             sent: None,
@@ -85,6 +92,11 @@ impl Held {
             progress: None,
             asked_back: false,
         }
+    }
+
+    /// Committed, and never sent on a stream that its worker still has.
+    pub(super) fn unsent(job: Arc<Job>) -> Self {
+        Self { told: false, ..Self::new(job) }
     }
 }
 
@@ -98,6 +110,15 @@ pub(crate) struct SessionView {
     pub(crate) heard_at: Timestamp,
     pub(crate) attached: bool,
     pub(crate) draining: bool,
+}
+
+/// What an attempt that is over had here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freed {
+    Nothing,
+    Place,
+    /// A place, and limits that nobody has freed yet.
+    PlaceAndLimits,
 }
 
 /// What became of the wish for a place.
@@ -133,11 +154,15 @@ impl Edge {
         state.starts.clear();
     }
 
-    /// Takes a session that attached. An older attach that was slower does not replace a newer one.
-    pub(super) fn insert(&self, id: &SessionId, mut session: Session) {
+    /// Takes a session that attached. An older attach that was slower does not replace a newer one. Attempts that it was told to
+    /// stop before and does not have any more are returned: nobody has freed their limits.
+    pub(super) fn insert(&self, id: &SessionId, mut session: Session) -> Vec<AttemptToken> {
         let mut state = self.state.lock();
         let known = state.sessions.get(id);
+        let mut gone = Vec::new();
         if known.is_none_or(|known| known.epoch < session.epoch) {
+            let left = known.iter().flat_map(|known| known.leaving.keys());
+            gone.extend(left.filter(|token| !session.leaving.contains_key(*token)).cloned());
             if known.is_some_and(|known| known.sent_away) {
                 session.send_away();
             }
@@ -152,6 +177,7 @@ impl Edge {
             state.sessions.insert(id.clone(), session);
             state.touch(id);
         }
+        gone
     }
 
     /// Runs `f` on the session if it is attached with this epoch.
@@ -164,14 +190,16 @@ impl Edge {
         answer
     }
 
-    /// Forgets a session that was closed in the Store.
-    pub(crate) fn remove(&self, id: &SessionId, epoch: u64) {
+    /// Forgets a session that was closed in the Store. Returns what it was still letting go of.
+    pub(crate) fn remove(&self, id: &SessionId, epoch: u64) -> Vec<AttemptToken> {
         let mut state = self.state.lock();
-        if state.sessions.get(id).is_some_and(|session| session.epoch == epoch) {
-            state.sessions.remove(id);
-            state.roster.remove(id);
-            state.ahead.remove(id);
+        if state.sessions.get(id).is_none_or(|session| session.epoch != epoch) {
+            return Vec::new();
         }
+        let left = state.sessions.remove(id).map(|session| session.leaving);
+        state.roster.remove(id);
+        state.ahead.remove(id);
+        left.into_iter().flat_map(BTreeMap::into_keys).collect()
     }
 
     /// The stream ended. The session lives on until it is silent for too long.
@@ -188,10 +216,12 @@ impl Edge {
         state.touch(id);
     }
 
-    /// Tells a worker that an attempt no longer counts.
-    pub(crate) fn stop(&self, id: &SessionId, token: &AttemptToken, job: &Job) {
-        let state = self.state.lock();
-        if let Some(outbound) = state.sessions.get(id).and_then(|session| session.outbound.as_ref()) {
+    /// Tells a worker that an attempt no longer counts. True if it was sent there: then it takes its place, and its limits, until
+    /// the worker has let go of it. A process that the worker is attached to hears of it by itself.
+    pub(crate) fn stop(&self, id: &SessionId, token: &AttemptToken, job: &Job) -> bool {
+        let mut state = self.state.lock();
+        let Some(session) = state.sessions.get_mut(id) else { return state.elsewhere.contains_key(id) };
+        if let Some(outbound) = &session.outbound {
             let reason = job.life.last_error.as_ref().map_or("superseded", |failure| failure.reason.as_str());
             // A closed stream means that the worker will attach again and be told by inventory.
             let _ = outbound.send(ToWorker::Stop {
@@ -200,6 +230,19 @@ impl Edge {
                 reason: reason.into(),
             });
         }
+        let sent = session.held.remove(token).filter(|held| held.told);
+        if let Some(binding) = sent.as_ref().and_then(|held| held.job.life.attempt.binding.as_ref()) {
+            session.leaving.insert(token.clone(), binding.assignment);
+        }
+        let leaving = session.leaving.contains_key(token);
+        session.dismiss_if_done();
+        state.touch(id);
+        leaving
+    }
+
+    /// Attempts here that no longer count and are not gone yet.
+    pub(crate) fn leaving(&self) -> BTreeSet<AttemptToken> {
+        self.state.lock().sessions.values().flat_map(|session| session.leaving.keys()).cloned().collect()
     }
 
     /// Learns how long attempts of their topics run, from those that ran to an end.
@@ -215,14 +258,16 @@ impl Edge {
         }
     }
 
-    /// Frees the attempt's place. True if there was one.
-    pub(crate) fn settle(&self, id: &SessionId, token: &AttemptToken) -> bool {
+    /// Frees the place of an attempt that is over and that its worker has nothing of.
+    pub(crate) fn settle(&self, id: &SessionId, token: &AttemptToken) -> Freed {
         let mut state = self.state.lock();
-        let freed = state.sessions.get_mut(id).is_some_and(|session| {
-            let freed = session.held.remove(token).is_some();
-            session.dismiss_if_done();
-            freed
-        });
+        let Some(session) = state.sessions.get_mut(id) else { return Freed::Nothing };
+        let freed = match (session.held.remove(token).is_some(), session.leaving.remove(token).is_some()) {
+            (_, true) => Freed::PlaceAndLimits,
+            (true, false) => Freed::Place,
+            (false, false) => Freed::Nothing,
+        };
+        session.dismiss_if_done();
         state.touch(id);
         freed
     }
@@ -263,7 +308,7 @@ impl Edge {
         match session.held.entry(job.life.attempt.token.clone()) {
             Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {
-                place.insert(Held { stored: false, sent: Some(Instant::now()), ..Held::new(job) });
+                place.insert(Held { stored: false, sent: Some(Instant::now()), ..Held::unsent(job) });
                 state.touch(id);
                 Place::Taken
             }
@@ -272,15 +317,15 @@ impl Edge {
 
     /// Sends committed dispatches to their workers, unless their place was freed meanwhile: by a cancel, for instance.
     /// A session that attached anew meanwhile has the job by its inventory; a worker ignores what it has already.
-    pub(super) fn assign(&self, jobs: Vec<Arc<Job>>) {
+    pub(super) fn assign(&self, jobs: Vec<(Arc<Job>, Option<TraceParent>)>) {
         let mut state = self.state.lock();
         let mut batches: BTreeMap<SessionId, Vec<Assignment>> = BTreeMap::new();
-        for job in jobs {
+        for (job, trace) in jobs {
             let Some(binding) = &job.life.attempt.binding else { continue };
             let Some(session) = state.sessions.get_mut(&binding.session) else { continue };
             let Some(held) = session.held.get_mut(&job.life.attempt.token) else { continue };
-            held.stored = true;
-            batches.entry(binding.session.clone()).or_default().push(Assignment::of(&job));
+            (held.stored, held.told) = (true, true);
+            batches.entry(binding.session.clone()).or_default().push(Assignment::of(&job, trace));
         }
         for (id, batch) in batches {
             if let Some(outbound) = state.sessions.get(&id).and_then(|session| session.outbound.as_ref()) {
@@ -373,7 +418,7 @@ impl Edge {
         let view = |(id, session): (&SessionId, &Session)| SessionView {
             session: id.clone(),
             profile: session.profile.clone(),
-            busy: session.held.len(),
+            busy: session.taken(),
             load: session.load,
             active_jobs: session.active_jobs,
             heard_at: session.heard_wall,

@@ -2,7 +2,7 @@
 
 use lockgate_ports::{Condition, StoreError};
 
-use super::{HealthView, StoreState};
+use super::{HealthView, Stage, StoreState};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Finding {
 /// Kinds of trouble, the most serious first. What each is called is part of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
+    Leaving,
     Starting,
     StoreHanging,
     StoreRefusing,
@@ -27,7 +28,8 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
+        Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
         Self::StoreRefusing,
@@ -42,6 +44,7 @@ impl Trouble {
 
     pub const fn code(self) -> &'static str {
         match self {
+            Self::Leaving => "leaving",
             Self::Starting => "starting",
             Self::StoreHanging => "store_hanging",
             Self::StoreRefusing => "store_refusing",
@@ -59,7 +62,8 @@ impl Trouble {
     /// send calls away would turn a delay into an outage.
     pub const fn is_serious(self) -> bool {
         match self {
-            Self::Starting
+            Self::Leaving
+            | Self::Starting
             | Self::StoreHanging
             | Self::StoreRefusing
             | Self::StoreFull
@@ -72,6 +76,7 @@ impl Trouble {
     /// What to do next.
     pub const fn advice(self) -> &'static str {
         match self {
+            Self::Leaving => "send calls to another process: this one was told to end, and still answers those that come",
             Self::Starting => "wait a moment; if it lasts, the log says what it waits for",
             Self::StoreHanging => {
                 "the Store takes calls and does not answer: look for a stopped process, a long lock, or a disk or network \
@@ -94,14 +99,15 @@ impl Trouble {
     }
 }
 
-pub(super) fn all(view: &HealthView, started: bool) -> Vec<Finding> {
+pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
     let stuck = view.loops.iter().filter(|view| view.stuck);
     let stuck = list(stuck.map(|view| format!("{} for {} s", view.name, view.moved_ago.as_secs())));
     let vacant = view.leaders.iter().filter(|leader| leader.nobody);
     let vacant = list(vacant.map(|leader| format!("{} (role {})", leader.lease, leader.role)));
     let found = [
+        (stage == Stage::Leaving).then(|| (Trouble::Leaving, "this process was told to end".to_owned())),
         store(view),
-        (!started).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
+        (stage == Stage::Starting).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
         stuck.map(|loops| (Trouble::LoopStuck, format!("these loops have not moved: {loops}"))),
         vacant.map(|leases| (Trouble::NoLeader, format!("nobody leads {leases}"))),
         lanes(view),

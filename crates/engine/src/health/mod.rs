@@ -7,7 +7,6 @@ mod probe;
 mod pulse;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockgate_ports::{BreakerView, Condition};
@@ -25,23 +24,27 @@ pub(crate) use pulse::{Pulse, beating, leading, moved, resting};
 
 use crate::{Engine, Inner, Roles};
 
+/// How far a process is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Starting,
+    Up,
+    /// Told to end.
+    Leaving,
+}
+
 /// What this process watches about itself.
 pub(crate) struct Watch {
     began: Instant,
-    /// What an earlier life left has been seen to, and the loops run.
-    started: AtomicBool,
+    stage: Mutex<Stage>,
     pulses: Mutex<Vec<Arc<Pulse>>>,
     probe: probe::Probe,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            started: AtomicBool::new(false),
-            pulses: Mutex::default(),
-            probe: probe::Probe::default(),
-        }
+        Self { began: Instant::now(), stage: Mutex::default(), pulses: Mutex::default(), probe: probe::Probe::default() }
     }
 }
 
@@ -53,8 +56,16 @@ impl Watch {
         pulse
     }
 
+    /// What an earlier life left has been seen to, and the loops run.
     pub(crate) fn started(&self) {
-        self.started.store(true, Ordering::Relaxed);
+        let mut stage = self.stage.lock();
+        if *stage == Stage::Starting {
+            *stage = Stage::Up;
+        }
+    }
+
+    fn leaving(&self) {
+        *self.stage.lock() = Stage::Leaving;
     }
 }
 
@@ -157,7 +168,12 @@ impl Engine {
             loops,
             leaders,
         };
-        view.findings = finding::all(&view, inner.watch.started.load(Ordering::Relaxed));
+        view.findings = finding::all(&view, *inner.watch.stage.lock());
         view
+    }
+
+    /// This process is about to end: it goes on as before, but says that calls are better sent elsewhere.
+    pub fn leave(&self) {
+        self.inner.watch.leaving();
     }
 }

@@ -51,11 +51,24 @@ impl Inner {
             levels.later[p] = live.saturating_sub(held[p] + levels.queued[p]);
         }
         self.metrics.set_levels(&levels);
-        self.metrics.pools.set(&self.pool_levels(&depths));
+        let pools = self.pool_levels(&depths);
+        self.metrics.pools.set(&pools);
+        self.show(&pools).await;
+        self.levels.send_replace(Arc::new(pools));
         self.metrics.sharing.set(&self.ports.lanes.shares(TENANTS_SHOWN).await, self.ports.clock.now());
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
         self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
         Ok(())
+    }
+
+    /// For autoscalers that look into Redis. Whoever finds it away has an alarm of its own.
+    async fn show(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
+        let Some(counters) = self.ports.counters.as_ref().filter(|_| self.settings.roles.scheduler) else { return };
+        let lengths: Vec<(Arc<str>, u64)> =
+            pools.iter().map(|(pool, level)| (Arc::from(pool.as_str()), level.waiting)).collect();
+        if let Err(error) = counters.show_lengths(&lengths).await {
+            tracing::debug!(%error, "the lengths of queues could not be shown");
+        }
     }
 
     /// Every pool of the configuration.

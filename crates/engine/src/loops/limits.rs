@@ -3,15 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lockgate_core::ids::AttemptToken;
 use lockgate_ports::{Hold, StoreError};
 use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
 
+/// Attempts that were counted when nobody held them. Another process may be waiting for their worker to let go of them: only what
+/// is still counted at the next look has leaked.
+type Suspects = BTreeSet<AttemptToken>;
+
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut suspects = Suspects::new();
     while tick(&mut stop, inner.settings.limits_every).await {
-        if let Err(error) = inner.limits_once().await {
+        if let Err(error) = inner.limits_once(&mut suspects).await {
             inner.health.store_failed(&error);
             tracing::warn!(%error, "limits could not be compared; trying again with the next tick");
         }
@@ -20,7 +26,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     /// Frees what no worker holds. Asked first and compared second: an attempt that begins in between is no leak.
-    pub(crate) async fn limits_once(&self) -> Result<(), StoreError> {
+    async fn limits_once(&self, suspects: &mut Suspects) -> Result<(), StoreError> {
+        let suspected = std::mem::take(suspects);
         if !self.leads(Lead::Limits, self.settings.limits_every).await? {
             return Ok(());
         }
@@ -28,8 +35,10 @@ impl Inner {
         if counted.is_empty() {
             return Ok(());
         }
-        let held: BTreeSet<_> = self.held_by_workers().await?.into_iter().map(|hold| hold.token).collect();
-        let leaked: Vec<_> = counted.into_iter().filter(|token| !held.contains(token)).collect();
+        let mut held: BTreeSet<_> = self.held_by_workers().await?.into_iter().map(|hold| hold.token).collect();
+        held.append(&mut self.edge.leaving());
+        *suspects = counted.into_iter().filter(|token| !held.contains(token)).collect();
+        let leaked: Vec<_> = suspects.intersection(&suspected).cloned().collect();
         if leaked.is_empty() {
             return Ok(());
         }

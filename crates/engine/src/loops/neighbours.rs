@@ -77,9 +77,7 @@ impl Inner {
         let stored = self.ports.store.load(&ids).await?;
         for (held, stored) in held.iter().zip(stored) {
             let Some(stored) = stored.filter(|stored| is_over(held, stored)) else { continue };
-            let Some(binding) = &held.life.attempt.binding else { continue };
-            self.edge.stop(&binding.session, &held.life.attempt.token, &stored);
-            self.free_held(held);
+            self.stop_held(held, &stored).await;
         }
         Ok(())
     }

@@ -57,23 +57,28 @@ impl Inner {
                     let reason = job.life.last_error.as_ref().map_or(Reason::ExecutionTimeout, |failure| failure.reason);
                     self.metrics.reaped(reason, 1);
                 }
-                Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.free_held(held),
+                Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.stop_held(held, held).await,
                 Err(_) => {}
             }
         }
         Ok(())
     }
 
-    pub(crate) fn free_held(&self, job: &Job) {
-        if let Some(binding) = &job.life.attempt.binding {
-            self.free(&binding.session, &job.life.attempt.token);
+    /// An attempt that is held here was ended by somebody else. What is known of the job now says why.
+    pub(crate) async fn stop_held(&self, held: &Job, now: &Job) {
+        let Some(binding) = &held.life.attempt.binding else { return };
+        let token = &held.life.attempt.token;
+        if !self.edge.stop(&binding.session, token, now) {
+            self.let_go(&binding.session, vec![token.clone()]).await;
+            self.free_limits(vec![token.clone()]).await;
         }
     }
 
     /// Closes the session in the Store if nobody attached it anew, then requeues what it held.
     pub(crate) async fn close_and_lose(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         let closed = self.ports.store.close_session(session, epoch).await?;
-        self.edge.remove(session, epoch);
+        let left = self.edge.remove(session, epoch);
+        self.free_limits(left).await;
         if closed {
             self.lose_all(session, epoch).await?;
         }

@@ -102,21 +102,23 @@ impl Inner {
         let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(Scan::NotOwed) };
         let attempt = check.attempt;
         let content = OutputContent { request: job.request.clone(), result: result.clone() };
-        let began = Instant::now();
+        let (began, since) = (Instant::now(), self.traces.begin());
         let scanned = self.ports.kernel.scan(&content).await;
         // Each may take half a minute, and a page has many.
         moved();
+        let job = Arc::new(job);
         Ok(match scanned {
             Some(verdict) => {
+                self.traces.checked(self.traces.lap(since), &job, attempt, "output scan");
                 self.metrics.topics.checked(&job.request.topic, Phase::Content, began.elapsed());
                 self.metrics.governance.output_judged(verdict.decision);
                 let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
-                Scan::Done(Arc::new(job), Input::Scanned(scanned))
+                Scan::Done(job, Input::Scanned(scanned))
             }
             None if self.must_not_wait(&job) => {
                 self.metrics.topics.skipped(&job.request.topic);
                 let let_out = LetOut { attempt, why: NOBODY_SCANNED.into(), result };
-                Scan::Unscanned(Arc::new(job), Input::LetOut(let_out))
+                Scan::Unscanned(job, Input::LetOut(let_out))
             }
             None => Scan::NobodyLooked,
         })

@@ -32,7 +32,9 @@ impl Inner {
                 for ((held, _), outcome) in starts.iter().zip(driven) {
                     match outcome {
                         Ok(job) => self.edge.update(&job),
-                        Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.free_held(held),
+                        Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => {
+                            self.stop_held(held, held).await;
+                        }
                         Err(_) => unclear.push(held.clone()),
                     }
                 }

@@ -19,12 +19,17 @@ struct ByPool {
 
 /// One pool as this process sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PoolLevel {
-    pub(crate) waiting: u64,
-    pub(crate) workers: u64,
-    pub(crate) slots: u64,
-    pub(crate) busy: u64,
+pub struct PoolLevel {
+    /// Jobs that have the pool as their first choice; of the whole installation.
+    pub waiting: u64,
+    /// Attached to this process, as all below.
+    pub workers: u64,
+    pub slots: u64,
+    pub busy: u64,
 }
+
+/// Every pool of the configuration, as they were looked at last; none before that.
+pub type PoolLevels = Arc<BTreeMap<PoolName, PoolLevel>>;
 
 #[derive(Clone)]
 pub(crate) struct PoolMetrics {

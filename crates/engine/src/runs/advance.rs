@@ -12,7 +12,9 @@ use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 
 use crate::Inner;
+use crate::journal;
 use crate::metrics::Ended;
+use crate::traces::{Entry, Lap};
 
 /// Who stops jobs of a run that does not go on.
 const PLATFORM: &str = "lockgate";
@@ -49,7 +51,9 @@ impl Inner {
         if planned.is_empty() {
             return Ok(Vec::new());
         }
-        let (changes, births) = self.changes(&mut planned).await;
+        let began = self.traces.begin();
+        let (changes, births, verdict) = self.changes(&mut planned).await;
+        let committing = self.traces.begin();
         let committed = self.ports.store.advance(changes).await;
         if let Err(error) = &committed {
             self.health.store_failed(error);
@@ -59,7 +63,9 @@ impl Inner {
         for ((planned, jobs), outcome) in planned.into_iter().zip(births).zip(committed?) {
             answers.push(match outcome {
                 Ok(numbers) => {
-                    let jobs = jobs.into_iter().zip(numbers).map(|(job, seq)| Arc::new(Job { seq, ..job })).collect();
+                    let jobs: Vec<_> =
+                        jobs.into_iter().zip(numbers).map(|(job, seq)| Arc::new(Job { seq, ..job })).collect();
+                    self.traces.born(Entry { began, verdict }, committing, jobs.iter());
                     done.push((planned, jobs));
                     Ok(())
                 }
@@ -76,9 +82,10 @@ impl Inner {
     }
 
     /// Judges the jobs of all of them at once.
-    async fn changes(&self, planned: &mut [Planned]) -> (Vec<RunChange>, Vec<Vec<Job>>) {
+    async fn changes(&self, planned: &mut [Planned]) -> (Vec<RunChange>, Vec<Vec<Job>>, Lap) {
         let requests: Vec<Arc<JobRequest>> = planned.iter().flat_map(|planned| planned.next.jobs.iter().cloned()).collect();
-        let mut judged = self.judge(&requests).await.into_iter();
+        let (judged, verdict) = self.judge(&requests).await;
+        let mut judged = judged.into_iter();
         let mut changes = Vec::with_capacity(planned.len());
         let mut births = Vec::with_capacity(planned.len());
         for planned in planned {
@@ -100,7 +107,7 @@ impl Inner {
                 audit: std::mem::take(&mut planned.audit),
             });
         }
-        (changes, births)
+        (changes, births, verdict)
     }
 
     /// Idempotent; a crash in here is repaired by the re-offer loop and the sweep.
@@ -110,10 +117,13 @@ impl Inner {
         for (Planned { live, before, next, ended, .. }, jobs) in done {
             let head = &next.head;
             self.metrics.runs.stepped(before, head, &ended);
+            self.traces.run_stepped(before, head);
+            journal::stepped(before, head);
             self.metrics.runs.undone(&live);
             bells.push(Bell::run(&head.id));
             for job in jobs {
                 self.metrics.entered(&job);
+                journal::entered(&job);
                 match job.state() {
                     JobState::Scheduled => offers.push(job),
                     // Denied at birth: the run has news already.

@@ -21,7 +21,7 @@ impl Inner {
                 Ok(Some(begun)) => planned.push(begun),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(run = %parent.id, %error, "an inner run could not begin; trying again with the next sweep");
+                    tracing::warn!(run_id = %parent.id, %error, "an inner run could not begin; trying again with the next sweep");
                 }
             }
         }
@@ -52,6 +52,7 @@ impl Inner {
             }
         };
         let caller = Caller::of_kind(parent.tenant.clone(), parent.actor.clone(), parent.actor_type.clone());
+        let caller = Caller { trace: parent.context(), ..caller };
         let (live, next) = begin(&known.dag, child.id, of, &caller, params, Some(child.parent), self.ports.clock.now());
         Ok(Some(Planned::step(live, RunState::Running, next, Vec::new())))
     }
@@ -77,7 +78,7 @@ impl Inner {
                 // Over already, or never begun.
                 Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
                 Err(error) => {
-                    tracing::warn!(run = %id, %error, "an inner run was not stopped; trying again with the next sweep");
+                    tracing::warn!(run_id = %id, %error, "an inner run was not stopped; trying again with the next sweep");
                 }
             }
         }

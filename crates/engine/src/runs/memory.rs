@@ -106,9 +106,9 @@ impl Inner {
             match self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await {
                 Ok(Some(known)) => lives.push(Live::new(known.dag, run)),
                 Ok(None) => {
-                    tracing::error!(run = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
+                    tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
                 }
-                Err(StoreError::Corrupt(error)) => tracing::error!(run = %run.head.id, error, "the run cannot go on"),
+                Err(StoreError::Corrupt(error)) => tracing::error!(run_id = %run.head.id, error, "the run cannot go on"),
                 Err(error) => return Err(error),
             }
         }

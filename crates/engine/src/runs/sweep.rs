@@ -37,7 +37,7 @@ impl Inner {
             match next {
                 // What follows from it is done when it is committed, and not before.
                 Some(next) => {
-                    tracing::info!(run = %before.id, "a run moved although it had heard nothing");
+                    tracing::info!(run_id = %before.id, "a run moved although it had heard nothing");
                     planned.push(Planned::step(live, before.state, next, Vec::new()));
                 }
                 None => self.act_on_implied(&before, implied, &absent).await,

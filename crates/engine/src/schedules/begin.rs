@@ -14,6 +14,7 @@ use lockgate_ports::{ChangeError, RunRefusal, StoreError};
 
 use crate::Inner;
 use crate::runs::{DagKey, Known, Planned};
+use crate::traces::Entry;
 
 /// Runs begun in one commit.
 const RUNS_MAX: usize = 256;
@@ -46,13 +47,15 @@ impl Inner {
 
     async fn begin_jobs(&self, jobs: &[(Target, Arc<JobRequest>)], news: &mut News) -> Result<(), StoreError> {
         let requests: Vec<Arc<JobRequest>> = jobs.iter().map(|(_, request)| request.clone()).collect();
-        let judged = self.judge(&requests).await;
+        let began = self.traces.begin();
+        let (judged, verdict) = self.judge(&requests).await;
+        let entry = Entry { began, verdict };
         let birth = |(request, judgement): (Arc<JobRequest>, _)| {
             let hash = request.hash();
             submit(request, hash, &self.env(judgement))
         };
         let births = requests.into_iter().zip(judged).map(birth).collect();
-        for ((target, _), outcome) in jobs.iter().zip(self.commit_new(births).await?) {
+        for ((target, _), outcome) in jobs.iter().zip(self.commit_new(births, entry).await?) {
             match outcome {
                 // Nobody else can take the id: it is there from an earlier try.
                 Ok(_) | Err(ChangeError::Taken(_)) => drop(news.begun.insert(target.clone(), Ok(()))),
@@ -115,7 +118,8 @@ impl Inner {
                 return Ok(Err(format!("DAG {:?} refused its parameters: {}", ask.dag, errors.join("; "))));
             }
         };
-        let (live, next) = begin(&known.dag, ask.id.clone(), of, caller, params, None, now);
+        let caller = self.traces.root(&ask.id, caller);
+        let (live, next) = begin(&known.dag, ask.id.clone(), of, &caller, params, None, now);
         Ok(Ok(Planned::step(live, RunState::Running, next, Vec::new())))
     }
 

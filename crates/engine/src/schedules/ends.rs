@@ -70,7 +70,7 @@ impl Inner {
         match self.order(id, order, audit).await {
             // Over already, or on its way there.
             Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
-            Err(error) => tracing::warn!(run = %id, %error, "a run that a later time replaces was not stopped"),
+            Err(error) => tracing::warn!(run_id = %id, %error, "a run that a later time replaces was not stopped"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use lockgate_core::audit::{AuditRow, Block, Broken};
 use lockgate_core::request::Caller;
+use lockgate_ports::{StoreError, Trail};
 
 use crate::Engine;
 use crate::error::ApiError;
@@ -33,45 +34,49 @@ impl Engine {
 
     /// Walks the whole chain, block by block, up to the first broken place.
     pub async fn verify_audit(&self) -> Result<Verified, ApiError> {
-        let store = &self.inner.ports.store;
-        let mut verified = Verified { blocks: 0, rows: 0, unsealed: 0, broken: None };
-        let mut before: Option<Block> = None;
-        loop {
-            let blocks = store.blocks(before.as_ref().map_or(0, |block| block.no), BLOCKS).await?;
-            if blocks.is_empty() {
-                break;
-            }
-            for block in blocks {
-                let from = before.as_ref().map_or(0, |before| before.last);
-                let rows = self.rows_of(from, &block).await?;
-                if let Err(broken) = block.verify(before.as_ref(), &rows) {
-                    verified.broken = Some(broken);
-                    return Ok(verified);
-                }
-                verified.blocks += 1;
-                verified.rows += block.rows;
-                before = Some(block);
-            }
-        }
-        verified.unsealed = self.count_after(before.as_ref().map_or(0, |block| block.last)).await?;
-        Ok(verified)
+        Ok(verify_trail(&*self.inner.ports.store).await?)
     }
+}
 
-    /// Everything stored between the block before and the end of this one: a row slipped in is as wrong as one taken out.
-    async fn rows_of(&self, from: i64, block: &Block) -> Result<Vec<AuditRow>, ApiError> {
-        let expected = usize::try_from(block.rows).unwrap_or(usize::MAX);
-        let mut rows = self.inner.ports.store.audit(from, expected.saturating_add(1)).await?;
-        rows.retain(|row| row.id <= block.last);
-        Ok(rows)
-    }
-
-    async fn count_after(&self, mut after: i64) -> Result<u64, ApiError> {
-        let mut count = 0;
-        loop {
-            let rows = self.inner.ports.store.audit(after, PAGE_MAX).await?;
-            let Some(last) = rows.last() else { return Ok(count) };
-            after = last.id;
-            count += rows.len() as u64;
+/// The same on a Store that no engine runs on.
+pub async fn verify_trail<S: Trail + ?Sized>(store: &S) -> Result<Verified, StoreError> {
+    let mut verified = Verified { blocks: 0, rows: 0, unsealed: 0, broken: None };
+    let mut before: Option<Block> = None;
+    loop {
+        let blocks = store.blocks(before.as_ref().map_or(0, |block| block.no), BLOCKS).await?;
+        if blocks.is_empty() {
+            break;
         }
+        for block in blocks {
+            let from = before.as_ref().map_or(0, |before| before.last);
+            let rows = rows_of(store, from, &block).await?;
+            if let Err(broken) = block.verify(before.as_ref(), &rows) {
+                verified.broken = Some(broken);
+                return Ok(verified);
+            }
+            verified.blocks += 1;
+            verified.rows += block.rows;
+            before = Some(block);
+        }
+    }
+    verified.unsealed = count_after(store, before.as_ref().map_or(0, |block| block.last)).await?;
+    Ok(verified)
+}
+
+/// Everything stored between the block before and the end of this one: a row slipped in is as wrong as one taken out.
+async fn rows_of<S: Trail + ?Sized>(store: &S, from: i64, block: &Block) -> Result<Vec<AuditRow>, StoreError> {
+    let expected = usize::try_from(block.rows).unwrap_or(usize::MAX);
+    let mut rows = store.audit(from, expected.saturating_add(1)).await?;
+    rows.retain(|row| row.id <= block.last);
+    Ok(rows)
+}
+
+async fn count_after<S: Trail + ?Sized>(store: &S, mut after: i64) -> Result<u64, StoreError> {
+    let mut count = 0;
+    loop {
+        let rows = store.audit(after, PAGE_MAX).await?;
+        let Some(last) = rows.last() else { return Ok(count) };
+        after = last.id;
+        count += rows.len() as u64;
     }
 }

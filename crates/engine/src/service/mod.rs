@@ -18,6 +18,7 @@ mod schedules;
 mod submit;
 mod tenants;
 mod watch;
+mod watch_logs;
 mod watch_run;
 mod why;
 
@@ -27,7 +28,7 @@ use crate::error::ApiError;
 
 pub use access::{MadeKey, NewCredential};
 pub use approvals::ApprovalAnswer;
-pub use audit::Verified;
+pub use audit::{Verified, verify_trail};
 pub use config::{Activated, ConfigText};
 pub use dags::DagView;
 pub use overview::{LaneView, Queues, WorkerStatus, WorkerView};
@@ -39,6 +40,7 @@ pub use schedules::{AppliedAs, AppliedSchedule, BackfillSpan, ScheduleView};
 pub use submit::Submitted;
 pub use tenants::{ErasedPart, TenantView};
 pub use watch::{Watch, WatchItem};
+pub use watch_logs::LogWatch;
 pub use watch_run::RunWatch;
 pub use why::{Considered, PoolConsidered, Why};
 

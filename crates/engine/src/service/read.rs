@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::job::{AttemptSummary, DeadLetter, Job, attempts};
 use lockgate_core::request::{Caller, Json};
-use lockgate_ports::{DeadLetterQuery, JobQuery, Listing, LogLine};
+use lockgate_ports::store::LOG_LINES_MAX;
+use lockgate_ports::{DeadLetterQuery, JobQuery, KeptLine, Listing};
 
 use crate::edge::Progress;
 use crate::error::ApiError;
@@ -24,8 +25,6 @@ pub struct JobView {
 
 /// Most entries of one page.
 const PAGE_MAX: usize = 1_000;
-/// Most log lines of one answer.
-const LOGS_MAX: usize = 1_000;
 
 impl Engine {
     pub async fn job(&self, caller: &Caller, id: &JobId) -> Result<JobView, ApiError> {
@@ -60,9 +59,10 @@ impl Engine {
         Ok(self.inner.ports.store.dead_letters(query).await?)
     }
 
-    pub async fn logs(&self, caller: &Caller, id: &JobId) -> Result<Vec<LogLine>, ApiError> {
+    /// The last log lines of a job, of those after a number.
+    pub async fn logs(&self, caller: &Caller, id: &JobId, after: u64) -> Result<Vec<KeptLine>, ApiError> {
         self.inner.find(caller, id).await?;
-        Ok(self.inner.ports.store.logs(id, LOGS_MAX).await?)
+        Ok(self.inner.ports.store.logs(id, after, LOG_LINES_MAX).await?)
     }
 }
 

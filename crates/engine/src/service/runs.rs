@@ -72,13 +72,20 @@ impl Engine {
         let now = inner.ports.clock.now();
         let id = RunId::new(format!("{}{}", RunId::PREFIX, inner.ports.entropy.uuid(now)));
         let of = DagRef { name: view.row.name.clone(), version: view.row.version };
-        let (live, next) = begin(&view.dag, id.clone(), of.clone(), caller, params, None, now);
+        let began = inner.traces.begin();
+        let traced = inner.traces.root(&id, caller);
+        let (live, next) = begin(&view.dag, id.clone(), of.clone(), &traced, params, None, now);
+        let head = live.run().head.clone();
         let detail = serde_json::json!({ "dag": of.name, "version": of.version });
         let audit = vec![inner.entry(caller, Action::RunStarted, &id.as_str().into(), &detail)];
         let planned = Planned { key, audit, ..Planned::step(live, RunState::Running, next, Vec::new()) };
         let begun = to_the_end(async move {
             let _until_answered = ticket;
-            inner.begin_surely(planned).await
+            let begun = inner.begin_surely(planned).await;
+            if let Ok(Ok(())) = &begun {
+                inner.traces.run_began(began, &head);
+            }
+            begun
         })
         .await??;
         match begun {

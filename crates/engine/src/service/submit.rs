@@ -10,6 +10,7 @@ use lockgate_ports::{ChangeError, Mint, Taken};
 
 use super::to_the_end;
 use crate::error::ApiError;
+use crate::traces::{Entry, Lap};
 use crate::{Engine, Inner};
 
 /// An acknowledged job: it survives a crash from here on.
@@ -34,6 +35,7 @@ impl Engine {
         }
         let inner = &self.inner;
         let now = inner.ports.clock.now();
+        let began = inner.traces.begin();
         let check = |job: NewJob| -> Checked {
             let request = JobRequest::check(job, caller, || inner.ports.entropy.job_id(now)).map_err(ApiError::Invalid)?;
             let hash = request.hash();
@@ -41,11 +43,12 @@ impl Engine {
         };
         let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
         let ticket = inner.admit(caller, &mut checked, |(request, _)| request).await?;
-        let transitions = inner.births(&checked).await;
+        let (transitions, verdict) = inner.births(&checked).await;
+        let entry = Entry { began, verdict };
         let owned = inner.clone();
         let committed = to_the_end(async move {
             let _until_answered = ticket;
-            owned.commit_new(transitions).await
+            owned.commit_new(transitions, entry).await
         })
         .await?;
         let mut committed = committed?.into_iter();
@@ -67,14 +70,14 @@ impl Engine {
 }
 
 impl Inner {
-    async fn births(&self, checked: &[Checked]) -> Vec<Transition> {
+    async fn births(&self, checked: &[Checked]) -> (Vec<Transition>, Lap) {
         let good: Vec<_> = checked.iter().flatten().collect();
         let requests: Vec<_> = good.iter().map(|(request, _)| request.clone()).collect();
-        let judgements = self.judge(&requests).await;
+        let (judgements, verdict) = self.judge(&requests).await;
         let birth = |((request, hash), judgement): (&(Arc<JobRequest>, RequestHash), _)| {
             submit(request.clone(), *hash, &self.env(judgement))
         };
-        good.into_iter().zip(judgements).map(birth).collect()
+        (good.into_iter().zip(judgements).map(birth).collect(), verdict)
     }
 }
 

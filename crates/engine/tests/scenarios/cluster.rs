@@ -36,7 +36,8 @@ async fn cancelled_after(unheard: bool) -> Duration {
     let ToWorker::Stop { token, .. } = worker.next().await else { panic!("a stop") };
     assert_eq!(token, assignment.job.life.attempt.token);
     let waited = cancelled.elapsed();
-    // Its place is free.
+    // As soon as its handler is gone, its place is free.
+    worker.let_go(&assignment).await;
     one.submit(job("t")).await;
     worker.take().await;
     waited

@@ -14,3 +14,4 @@ mod prefetch;
 mod runs;
 mod schedules;
 mod stage;
+mod traces;

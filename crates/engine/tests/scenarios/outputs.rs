@@ -112,7 +112,7 @@ async fn talk(stage: &Stage, text: &str) -> [String; 3] {
     worker.attachment.receive(said).await;
     let progress = stage.engine.job(&caller(), &id).await.expect("found").progress.expect("some").message.to_string();
     worker.report(&assignment, Outcome::FailedFatal { error: text.into() }).await;
-    let logged = stage.store.logs(&id, 10).await.expect("read").pop().expect("a line").line.to_string();
+    let logged = stage.store.logs(&id, 0, 10).await.expect("read").pop().expect("a line").line.line.to_string();
     let error = stage.job(&id).await.life.last_error.expect("failed").message.to_string();
     [error, progress, logged]
 }

@@ -23,12 +23,13 @@ async fn an_emergency_deny_stops_what_waits_in_lanes_and_what_is_on_its_way() {
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     let sent = stage.submit(job("t")).await;
     let waiting = stage.submit(job("t")).await;
-    worker.take().await;
+    let assignment = worker.take().await;
 
     let activated = stage.apply(EMERGENCY).await;
 
     assert_eq!((activated.version, activated.recalled), (2, 1));
     assert!(matches!(worker.next().await, ToWorker::Stop { .. }), "called back before it was started");
+    worker.let_go(&assignment).await;
     for id in [sent, waiting] {
         let denied = stage.until(&id, |job| job.state().is_terminal()).await;
         assert_eq!(denied.state(), JobState::Denied);

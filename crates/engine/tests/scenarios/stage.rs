@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bypasses::Switched;
+use super::traces::Recorder;
 
 /// Longer than anything here may take, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -57,6 +58,8 @@ pub(crate) struct Stage {
     /// What the breaker of the safety kernel did.
     pub(crate) breaker_moves: Arc<Mutex<Vec<BreakerMove>>>,
     pub(crate) counters: Arc<MemoryCounters>,
+    /// What it wrote about its work.
+    pub(crate) spans: Arc<Recorder>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
     stop: watch::Sender<bool>,
@@ -107,6 +110,7 @@ impl Stage {
         let kernel_off = Arc::new(AtomicBool::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let counters = Arc::new(MemoryCounters::new(clock.clone()));
+        let spans = Arc::new(Recorder::new(clock.clone()));
         let ports = Ports {
             store: Arc::new(store.clone()),
             lanes: lanes.clone(),
@@ -119,12 +123,27 @@ impl Stage {
             counters: Some(counters.clone()),
             clock: clock.clone(),
             entropy: entropy.clone(),
+            spans: Some(spans.clone()),
         };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let (stop, stopping) = watch::channel(false);
         let running = engine.clone();
         let running = tokio::spawn(async move { running.run(stopping).await });
-        Self { engine, store, lanes, bus, registry, kernel_off, breaker_moves, counters, clock, entropy, stop, running }
+        Self {
+            engine,
+            store,
+            lanes,
+            bus,
+            registry,
+            kernel_off,
+            breaker_moves,
+            counters,
+            spans,
+            clock,
+            entropy,
+            stop,
+            running,
+        }
     }
 
     /// The process dies; after `downtime` a new one starts on the same disk.
@@ -367,6 +386,16 @@ impl Hand {
         }
     }
 
+    /// What was said to it, if anything was besides answers to beats.
+    pub(crate) fn inbound_now(&mut self) -> Option<ToWorker> {
+        std::iter::from_fn(|| self.inbound.try_recv().ok()).find(|said| !matches!(said, ToWorker::BeatAck(_)))
+    }
+
+    /// Its handler is gone, and it did not say so.
+    pub(crate) fn forget(&mut self, assignment: &Assignment) {
+        self.held.remove(&assignment.job.life.attempt.token);
+    }
+
     /// Nothing was said to it since it last listened.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.inbound.try_recv().is_err()
@@ -414,6 +443,13 @@ impl Hand {
 
     pub(crate) async fn drain(&self) {
         self.attachment.receive(FromWorker { draining: true, ..FromWorker::default() }).await;
+    }
+
+    /// Its handler is gone, as it was told.
+    pub(crate) async fn let_go(&mut self, assignment: &Assignment) {
+        let token = assignment.job.life.attempt.token.clone();
+        self.held.remove(&token);
+        self.attachment.receive(FromWorker { let_go: vec![token], ..FromWorker::default() }).await;
     }
 
     /// Reports an outcome; how it was acknowledged.

@@ -6,6 +6,8 @@ use lockgate_core::access::Permission::{
     SeePayloads, Submit, Work,
 };
 
+use crate::dashboard;
+
 /// What one call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
@@ -89,6 +91,7 @@ const METHODS: &[(&str, &str, Need)] = &[
     ("Scheduler", "SubmitJob", own(Submit)),
     ("Scheduler", "SubmitJobs", own(Submit)),
     ("Scheduler", "WatchJob", own(Look)),
+    ("Scheduler", "WatchJobLogs", own(SeePayloads)),
     ("Schedules", "BackfillSchedule", own(Operate)),
     ("Schedules", "CancelBackfill", own(Operate)),
     ("Schedules", "GetSchedule", own(Look)),
@@ -101,6 +104,10 @@ const METHODS: &[(&str, &str, Need)] = &[
     ("Schedules", "TriggerSchedule", own(Operate)),
     ("Worker", "Attach", all(Work)),
 ];
+
+/// What autoscalers ask, in a package of their own: how much waits, and nothing about any job.
+const SCALER: &str = "/externalscaler.ExternalScaler/";
+const SCALER_METHODS: [&str; 4] = ["GetMetricSpec", "GetMetrics", "IsActive", "StreamIsActive"];
 
 /// Which method a route is: what it needs is said once.
 const ROUTES: &[(&str, &str, &str)] = &[
@@ -121,6 +128,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/v1/jobs/{id}", "Scheduler/GetJob"),
     ("GET", "/v1/jobs/{id}/events", "Scheduler/WatchJob"),
     ("GET", "/v1/jobs/{id}/logs", "Scheduler/GetJobLogs"),
+    ("GET", "/v1/jobs/{id}/logs/stream", "Scheduler/WatchJobLogs"),
     ("GET", "/v1/jobs/{id}/why", "Scheduler/ExplainJob"),
     ("GET", "/v1/policy", "Admin/GetPolicy"),
     ("GET", "/v1/policy/snapshots", "Admin/ListPolicies"),
@@ -130,6 +138,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/v1/runs", "Orchestrator/ListDAGRuns"),
     ("GET", "/v1/runs/{id}", "Orchestrator/GetDAGRun"),
     ("GET", "/v1/runs/{id}/events", "Orchestrator/WatchDAGRun"),
+    ("GET", "/v1/runs/{id}/graph", "Orchestrator/GetDAGRun"),
     ("GET", "/v1/schedules", "Schedules/ListSchedules"),
     ("GET", "/v1/schedules/{name}", "Schedules/GetSchedule"),
     ("GET", "/v1/schedules/{name}/slots", "Schedules/ListSlots"),
@@ -200,12 +209,15 @@ pub(crate) fn of_grpc(path: &str) -> Asked {
     if path.starts_with(REFLECTION) {
         return Asked::Needs(own(Enter));
     }
+    if let Some(method) = path.strip_prefix(SCALER) {
+        return if SCALER_METHODS.contains(&method) { Asked::Needs(all(Look)) } else { Asked::NoSuchPath };
+    }
     let name = path.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('/'));
     name.and_then(|(service, method)| method_need(service, method)).map_or(Asked::NoSuchPath, Asked::Needs)
 }
 
 pub(crate) fn of_rest(method: &Method, path: &str) -> Asked {
-    if OPEN.contains(&path) {
+    if OPEN.contains(&path) || dashboard::has(path) {
         return Asked::Open;
     }
     if path == DESCRIPTION {
@@ -255,6 +267,10 @@ mod tests {
         named.sort_unstable();
         let listed: Vec<(&str, &str)> = METHODS.iter().map(|(service, method, _)| (*service, *method)).collect();
         assert_eq!(listed, named, "in this order, for it is searched");
+        let scalers = files.file.iter().filter(|file| file.package() == "externalscaler").flat_map(|file| &file.service);
+        let mut asked: Vec<&str> = scalers.flat_map(|service| service.method.iter().map(|method| method.name())).collect();
+        asked.sort_unstable();
+        assert_eq!(asked, SCALER_METHODS);
     }
 
     #[test]
@@ -269,7 +285,9 @@ mod tests {
     #[test]
     fn what_is_not_listed_is_not_there() {
         assert_eq!(of_rest(&Method::DELETE, "/v1/jobs"), Asked::NoSuchMethod);
-        for path in ["/", "/v1/jobs/", "/v1/jobs//why", "/v1/jobs/a/b/c", "/v1//jobs", "/V1/jobs", "/metrics"] {
+        for path in
+            ["/v1/jobs/", "/ui/", "/ui/views", "/v1/jobs//why", "/v1/jobs/a/b/c", "/v1//jobs", "/V1/jobs", "/metrics"]
+        {
             assert_eq!(of_rest(&Method::GET, path), Asked::NoSuchPath, "{path}");
         }
         for path in ["/lockgate.v1.Scheduler/", "/lockgate.v1.Scheduler/Nothing", "/lockgate.v2.Scheduler/GetJob", "/x"] {

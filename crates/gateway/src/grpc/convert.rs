@@ -7,7 +7,7 @@ use lockgate_core::timeouts::Defaults;
 use lockgate_engine::{
     Activated, Considered, JobView, LaneView, PoolConsidered, Progress, Queues, WatchItem, Why, WorkerView,
 };
-use lockgate_ports::{BreakerView, LimitView, LogLine};
+use lockgate_ports::{BreakerView, KeptLine, LimitView};
 use lockgate_proto::v1::{self, explain_job_response, get_job_logs_response, watch_job_response};
 use lockgate_proto::{json_bytes, verdict_to_wire};
 
@@ -145,8 +145,14 @@ fn limit_look(limit: &LimitView) -> explain_job_response::LimitLook {
     }
 }
 
-pub(super) fn log_line(line: &LogLine) -> get_job_logs_response::Line {
-    get_job_logs_response::Line { attempt: line.attempt, at_ms: line.at.as_millis(), line: line.line.to_string() }
+pub(super) fn log_line(kept: &KeptLine) -> get_job_logs_response::Line {
+    let line = &kept.line;
+    get_job_logs_response::Line {
+        attempt: line.attempt,
+        at_ms: line.at.as_millis(),
+        line: line.line.to_string(),
+        no: kept.no,
+    }
 }
 
 pub(super) fn worker(view: &WorkerView) -> v1::WorkerStatus {

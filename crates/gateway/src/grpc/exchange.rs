@@ -111,6 +111,7 @@ pub(super) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker
         progress: wire.progress.into_iter().map(|report| progress(report, now)).collect(),
         logs: wire.logs.into_iter().map(log).collect(),
         draining: wire.draining,
+        let_go: wire.let_go.into_iter().map(Into::into).collect(),
     }
 }
 
@@ -202,6 +203,7 @@ fn assign(assignment: &Assignment) -> v1::Assignment {
         env: request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         tenant: request.tenant.to_string(),
         trace_id: request.trace_id.as_deref().unwrap_or_default().to_owned(),
+        traceparent: assignment.trace.map(|trace| trace.to_string()).unwrap_or_default(),
         life: life.no,
         network: access_to_wire(constraints.network),
         exec: access_to_wire(constraints.exec),

@@ -94,6 +94,7 @@ fn filter(caller: Caller, wire: v1::DeadLetterFilter) -> Result<DeadLetterQuery,
         priority: known_priority(wire.priority).map_err(invalid)?,
         reason: present(wire.reason).map(|text| queries::reason(&text)).transpose().map_err(invalid)?,
         topic: present(wire.topic).map(Into::into),
+        labels: wire.labels.into_iter().collect(),
         cursor: None,
         limit: 0,
     })

@@ -11,6 +11,7 @@ mod lists;
 mod monitor;
 mod orchestrator;
 mod pools;
+mod scaler;
 mod scheduler;
 mod schedules;
 mod worker;
@@ -19,6 +20,7 @@ use axum::Router;
 use axum::body::Body;
 use lockgate_core::request::Caller;
 use lockgate_engine::ApiError;
+use lockgate_proto::keda::external_scaler_server::ExternalScalerServer;
 use lockgate_proto::v1;
 use lockgate_proto::v1::access_server::AccessServer;
 use lockgate_proto::v1::admin_server::AdminServer;
@@ -69,6 +71,9 @@ struct AccessService(Shared);
 /// Policies and their records.
 struct AdminService(Shared);
 
+/// What autoscalers ask.
+struct ScalerService(Shared);
+
 /// How the process is.
 struct MonitorService(Shared);
 
@@ -92,7 +97,8 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
             .add_service(OrchestratorServer::new(OrchestratorService(shared.clone())).max_decoding_message_size(limit))
             .add_service(SchedulesServer::new(SchedulesService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit));
+            .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(ExternalScalerServer::new(ScalerService(shared.clone())));
     }
     if shared.settings.doors != Doors::Health {
         routes

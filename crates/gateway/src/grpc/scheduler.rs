@@ -5,7 +5,7 @@ use std::pin::Pin;
 use futures::Stream;
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, Engine, Submitted, Watch};
+use lockgate_engine::{ApiError, Engine, LogWatch, Submitted, Watch};
 use lockgate_proto::v1::scheduler_server::Scheduler;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
 use lockgate_proto::{new_job, v1};
@@ -18,6 +18,7 @@ use crate::{errors, submit};
 #[tonic::async_trait]
 impl Scheduler for SchedulerService {
     type WatchJobStream = Pin<Box<dyn Stream<Item = Result<v1::WatchJobResponse, Status>> + Send>>;
+    type WatchJobLogsStream = Pin<Box<dyn Stream<Item = Result<v1::WatchJobLogsResponse, Status>> + Send>>;
 
     async fn submit_job(&self, request: Request<v1::SubmitJobRequest>) -> Reply<v1::SubmitJobResponse> {
         let caller = caller(&request)?;
@@ -64,8 +65,16 @@ impl Scheduler for SchedulerService {
 
     async fn get_job_logs(&self, request: Request<v1::GetJobLogsRequest>) -> Reply<v1::GetJobLogsResponse> {
         let caller = caller(&request)?;
-        let lines = self.0.engine.logs(&caller, &request.into_inner().job_id.into()).await;
+        let v1::GetJobLogsRequest { job_id, after } = request.into_inner();
+        let lines = self.0.engine.logs(&caller, &job_id.into(), after).await;
         answer(lines.map(|lines| v1::GetJobLogsResponse { lines: lines.iter().map(convert::log_line).collect() }))
+    }
+
+    async fn watch_job_logs(&self, request: Request<v1::WatchJobLogsRequest>) -> Reply<Self::WatchJobLogsStream> {
+        let caller = caller(&request)?;
+        let v1::WatchJobLogsRequest { job_id, after } = request.into_inner();
+        let watch = self.0.engine.watch_logs(&caller, &job_id.into(), after).await;
+        answer(watch.map(|watch| follow_logs(watch, self.0.closing.clone())))
     }
 
     async fn list_dead_letters(&self, request: Request<v1::ListDeadLettersRequest>) -> Reply<v1::ListDeadLettersResponse> {
@@ -137,6 +146,19 @@ fn follow(watch: Watch, closing: CancellationToken) -> <SchedulerService as Sche
         let (mut watch, closing) = state?;
         match closing.run_until_cancelled(watch.next()).await? {
             Ok(item) => item.map(|item| (Ok(convert::watch_item(&item)), Some((watch, closing)))),
+            Err(error) => Some((Err(errors::status(&error)), None)),
+        }
+    }))
+}
+
+fn follow_logs(watch: LogWatch, closing: CancellationToken) -> <SchedulerService as Scheduler>::WatchJobLogsStream {
+    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
+        let (mut watch, closing) = state?;
+        match closing.run_until_cancelled(watch.next()).await? {
+            Ok(line) => line.map(|line| {
+                let message = v1::WatchJobLogsResponse { line: Some(convert::log_line(&line)) };
+                (Ok(message), Some((watch, closing)))
+            }),
             Err(error) => Some((Err(errors::status(&error)), None)),
         }
     }))

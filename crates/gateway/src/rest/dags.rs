@@ -7,7 +7,9 @@ use axum::extract::{Path, State};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use lockgate_core::dag::NodeKey;
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, RunWatch, StartRun};
@@ -143,6 +145,15 @@ pub(super) async fn runs(
 pub(super) async fn run(State(shared): State<Shared>, By(caller): By, Path(id): Path<String>) -> Answer<Json<Run>> {
     let view = shared.engine.run_view(&caller, &RunId::from(id)).await?;
     Ok(Json(Run::whole(&view.run, &view.dag)))
+}
+
+/// The run as a drawing: its nodes, what they wait for, and how far each got.
+#[utoipa::path(get, path = "/v1/runs/{id}/graph", operation_id = "get_run_graph", params(("id" = String, Path)),
+    responses((status = 200, description = "The drawing", body = String, content_type = "image/svg+xml")))]
+pub(super) async fn graph(State(shared): State<Shared>, By(caller): By, Path(id): Path<String>) -> Answer<Response> {
+    let view = shared.engine.run_view(&caller, &RunId::from(id)).await?;
+    let state = |node| view.run.nodes.get(&NodeKey::of(node)).map(|run| run.state);
+    Ok(([(CONTENT_TYPE, "image/svg+xml")], view.dag.svg(state)).into_response())
 }
 
 /// Follow a run: first what changed after the version seen last, then live, until the run is over.

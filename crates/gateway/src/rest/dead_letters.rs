@@ -78,5 +78,6 @@ fn letter(job: &job::Job) -> Option<job::DeadLetter> {
         attempts: job.attempts_made(),
         life: life.no,
         at: life.ended_at?,
+        labels: request.labels.clone(),
     })
 }

@@ -87,5 +87,5 @@ pub(super) async fn why(State(shared): State<Shared>, By(caller): By, JobPath(id
 /// The last log lines of a job's attempts.
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", params(("id" = String, Path)), responses((status = 200, body = Logs)))]
 pub(super) async fn logs(State(shared): State<Shared>, By(caller): By, JobPath(id): JobPath) -> Answer<Json<Logs>> {
-    Ok(Json(Logs::from(shared.engine.logs(&caller, &id).await?)))
+    Ok(Json(Logs::from(shared.engine.logs(&caller, &id, 0).await?)))
 }

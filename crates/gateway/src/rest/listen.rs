@@ -1,4 +1,4 @@
-//! A job's events as they happen: server-sent events, resumable without a gap.
+//! A job's events and log lines as they happen: server-sent events, resumable without a gap.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -10,11 +10,11 @@ use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use http::{HeaderMap, StatusCode};
 use lockgate_core::request::FieldError;
-use lockgate_engine::{Watch, WatchItem};
+use lockgate_engine::{LogWatch, Watch, WatchItem};
 use tokio_util::sync::CancellationToken;
 
 use super::query::{EventParams, Params};
-use super::views::{Event, Progress};
+use super::views::{Event, LogLine, Progress};
 use super::{Answer, By, JobPath};
 use crate::Shared;
 use crate::queries::parsed;
@@ -82,4 +82,40 @@ fn event(item: &WatchItem) -> Option<SseEvent> {
         WatchItem::Event(event) => SseEvent::default().id(event.n.to_string()).json_data(Event::from(event)).ok(),
         WatchItem::Progress(seen) => SseEvent::default().event("progress").json_data(Progress::from(seen)).ok(),
     }
+}
+
+/// Follow the log of a job: first the lines after the last one seen, then live ones, until the job has ended.
+///
+/// `id:` is the line's number.
+#[utoipa::path(get, path = "/v1/jobs/{id}/logs/stream", operation_id = "watch_logs",
+    params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header), EventParams),
+    responses(
+        (status = 200, description = "The stream", body = LogLine, content_type = "text/event-stream"),
+        (status = 204, description = "The job has ended and everything was seen: do not come back"),
+    ))]
+pub(super) async fn logs(
+    State(shared): State<Shared>,
+    By(caller): By,
+    JobPath(id): JobPath,
+    Params(params): Params<EventParams>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let Seen { after, resumed } = Seen::of(&headers, &params)?;
+    // As above: what has ended and was seen is not followed again.
+    if resumed {
+        let over = shared.engine.job(&caller, &id).await?.job.state().is_terminal();
+        if over && shared.engine.logs(&caller, &id, after).await?.is_empty() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let watch = shared.engine.watch_logs(&caller, &id, after).await?;
+    Ok(Sse::new(lines(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn lines(watch: LogWatch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
+    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
+        let kept = closing.run_until_cancelled(watch.next()).await?.ok()??;
+        let event = SseEvent::default().id(kept.no.to_string()).json_data(LogLine::from(&kept)).ok()?;
+        Some((Ok(event), (watch, closing)))
+    })
 }

@@ -40,7 +40,7 @@ use utoipa_axum::routes;
 use crate::auth::Refusal;
 use crate::calls::Unanswered;
 use crate::hosts::Stranger;
-use crate::{Doors, Shared, tenant};
+use crate::{Doors, Shared, dashboard, tenant};
 use problem::Problem;
 
 #[derive(OpenApi)]
@@ -71,6 +71,8 @@ pub(crate) fn router(shared: Shared) -> Router {
     problem::describe(&mut api);
     let api = Arc::new(api);
     let router = router.route("/openapi.json", get(move || async move { Json(api) }));
+    let shown = shared.settings.dashboard && shared.settings.doors == Doors::All;
+    let router = if shown { dashboard::routes(router) } else { router };
     finish(router.with_state(shared))
 }
 
@@ -97,6 +99,7 @@ fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(dags::get))
         .routes(routes!(dags::start, dags::runs))
         .routes(routes!(dags::run))
+        .routes(routes!(dags::graph))
         .routes(routes!(dags::events))
         .routes(routes!(dags::cancel))
         .routes(routes!(dags::pause))
@@ -128,6 +131,7 @@ fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::why))
         .routes(routes!(jobs::logs))
+        .routes(routes!(listen::logs))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::approve))
         .routes(routes!(approvals::reject))

@@ -1,5 +1,7 @@
 //! Query parameters: unknown ones are refused, and every bad one is named.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 use lockgate_core::ids::TenantId;
@@ -52,6 +54,8 @@ pub(super) struct DeadLetterParams {
     reason: Option<String>,
     /// The caller's when absent; * for all.
     tenant: Option<String>,
+    /// A label the job must have, as name=value. May be repeated.
+    label: Vec<String>,
     /// Most dead letters of the page, 1 to 1000; 50 when absent.
     #[param(value_type = Option<u32>)]
     limit: Option<String>,
@@ -174,7 +178,7 @@ impl Repeated for JobParams {
 }
 
 impl Repeated for DeadLetterParams {
-    const NAMES: &'static [&'static str] = &[];
+    const NAMES: &'static [&'static str] = &["label"];
 }
 
 impl Repeated for RunParams {
@@ -245,7 +249,7 @@ impl JobParams {
         let query = JobQuery {
             tenant: tenant(self.tenant, caller),
             state: read(self.state.as_deref(), &mut errors, |text| parsed("state", text)),
-            labels: self.label.iter().filter_map(|text| note(label(text), &mut errors)).collect(),
+            labels: labels(&self.label, &mut errors),
             cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
             limit: limit(self.limit.as_deref(), &mut errors),
             topic: self.topic.map(Into::into),
@@ -261,6 +265,7 @@ impl DeadLetterParams {
             tenant: tenant(self.tenant, caller),
             priority: read(self.priority.as_deref(), &mut errors, |text| parsed("priority", text)),
             reason: read(self.reason.as_deref(), &mut errors, queries::reason),
+            labels: labels(&self.label, &mut errors),
             cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
             limit: limit(self.limit.as_deref(), &mut errors),
             topic: self.topic.map(Into::into),
@@ -335,7 +340,7 @@ impl QueueParams {
 impl WorkerParams {
     pub(super) fn labels(&self) -> Result<Vec<(String, String)>, Vec<FieldError>> {
         let mut errors = Vec::new();
-        let labels = self.label.iter().filter_map(|text| note(label(text), &mut errors)).collect();
+        let labels = labels(&self.label, &mut errors);
         if errors.is_empty() { Ok(labels) } else { Err(errors) }
     }
 }
@@ -351,6 +356,19 @@ fn tenant(named: Option<String>, caller: &Caller) -> Option<TenantId> {
 
 fn limit(text: Option<&str>, errors: &mut Vec<FieldError>) -> usize {
     read(text, errors, |text| parsed("limit", text)).unwrap_or(PAGE_DEFAULT) as usize
+}
+
+/// A label has one value: two of them would find nothing, and one of them silently too much.
+fn labels<T: FromIterator<(String, String)>>(texts: &[String], errors: &mut Vec<FieldError>) -> T {
+    let mut labels = BTreeMap::new();
+    for text in texts {
+        let Some((name, value)) = note(label(text), errors) else { continue };
+        if labels.get(&name).is_some_and(|known| *known != value) {
+            errors.push(FieldError::new("label", format!("{name:?} is given twice")));
+        }
+        labels.insert(name, value);
+    }
+    labels.into_iter().collect()
 }
 
 fn label(text: &str) -> Result<(String, String), FieldError> {

@@ -64,6 +64,8 @@ pub(super) struct JobBody {
     #[serde(default)]
     requires: Vec<String>,
     trace_id: Option<String>,
+    /// W3C trace context of what the client was doing. Counts before the header of that name.
+    traceparent: Option<String>,
     /// Jobs with the same key share the limits that pools.yaml sets per key.
     concurrency_key: Option<String>,
     /// What the job may do, in the words of the policy.
@@ -153,6 +155,9 @@ pub(super) struct ReplayBody {
     topic: Option<String>,
     priority: Option<PriorityName>,
     reason: Option<String>,
+    /// Labels that the job must have.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     /// Only say what would be replayed.
     #[serde(default)]
     dry_run: bool,
@@ -184,6 +189,7 @@ impl JobBody {
             capability: self.capability,
             risk_tags: self.risk_tags.into_iter().collect(),
             trace_id: self.trace_id,
+            traceparent: self.traceparent,
             concurrency_key: self.concurrency_key,
         })
     }
@@ -231,6 +237,7 @@ impl ReplayBody {
             topic: self.topic.map(Into::into),
             priority: self.priority.map(Into::into),
             reason,
+            labels: self.labels,
             cursor: None,
             limit: 0,
         };

@@ -12,7 +12,11 @@ enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-const MATRIX: [(&str, Of, &str); 136] = [
+const MATRIX: [(&str, Of, &str); 143] = [
+    ("POST /externalscaler.ExternalScaler/GetMetricSpec", All, "vsaoA"),
+    ("POST /externalscaler.ExternalScaler/GetMetrics", All, "vsaoA"),
+    ("POST /externalscaler.ExternalScaler/IsActive", All, "vsaoA"),
+    ("POST /externalscaler.ExternalScaler/StreamIsActive", All, "vsaoA"),
     ("POST /lockgate.v1.Access/BindCertificate", All, "A"),
     ("POST /lockgate.v1.Access/CreateKey", Own, "A"),
     ("POST /lockgate.v1.Access/ListCredentials", Own, "A"),
@@ -70,6 +74,7 @@ const MATRIX: [(&str, Of, &str); 136] = [
     ("POST /lockgate.v1.Scheduler/SubmitJob", Own, "soA"),
     ("POST /lockgate.v1.Scheduler/SubmitJobs", Own, "soA"),
     ("POST /lockgate.v1.Scheduler/WatchJob", Own, "vsaoA"),
+    ("POST /lockgate.v1.Scheduler/WatchJobLogs", Own, "vsaoA"),
     ("POST /lockgate.v1.Worker/Attach", All, "w"),
     ("GET /monitor/health", All, "vsaoA"),
     ("GET /v1/approvals", Own, "vsaoA"),
@@ -88,6 +93,7 @@ const MATRIX: [(&str, Of, &str); 136] = [
     ("GET /v1/jobs/{id}", Own, "vsaoA"),
     ("GET /v1/jobs/{id}/events", Own, "vsaoA"),
     ("GET /v1/jobs/{id}/logs", Own, "vsaoA"),
+    ("GET /v1/jobs/{id}/logs/stream", Own, "vsaoA"),
     ("GET /v1/jobs/{id}/why", Own, "vsaoA"),
     ("GET /v1/policy", All, "aoA"),
     ("GET /v1/policy/snapshots", All, "aoA"),
@@ -97,6 +103,7 @@ const MATRIX: [(&str, Of, &str); 136] = [
     ("GET /v1/runs", Own, "vsaoA"),
     ("GET /v1/runs/{id}", Own, "vsaoA"),
     ("GET /v1/runs/{id}/events", Own, "vsaoA"),
+    ("GET /v1/runs/{id}/graph", Own, "vsaoA"),
     ("GET /v1/tenants", Own, "vsaoA"),
     ("GET /v1/whoami", Own, "vsaoAwh"),
     ("GET /v1/workers", All, "vsaoA"),
@@ -180,7 +187,7 @@ fn door(reply: &Reply, is_grpc: bool) -> Door {
 
 async fn knock(server: &Closed, row: &str, key: Option<&str>, tenant: Option<&str>) -> Door {
     let (method, pattern) = row.split_once(' ').expect("method and path");
-    let is_grpc = pattern.starts_with("/lockgate.");
+    let is_grpc = pattern.starts_with("/lockgate.") || pattern.starts_with("/externalscaler.");
     let mut request = server.request(method, &pattern.replace(['{', '}'], "x"));
     if is_grpc {
         request = request.header("content-type", "application/grpc");
@@ -200,10 +207,10 @@ async fn nothing_is_answered_without_a_credential() {
     for (row, ..) in MATRIX {
         assert_eq!(knock(&server, row, None, None).await, Door::Unknown, "{row}");
     }
-    for open in ["GET /healthz", "GET /readyz"] {
+    for open in ["GET /healthz", "GET /readyz", "GET /", "GET /ui/app.js"] {
         assert_eq!(knock(&server, open, None, None).await, Door::Open, "{open}");
     }
-    for closed in ["GET /openapi.json", "GET /v1/nothing", "DELETE /v1/jobs", "GET /"] {
+    for closed in ["GET /openapi.json", "GET /v1/nothing", "DELETE /v1/jobs", "GET /ui/"] {
         assert_eq!(knock(&server, closed, None, None).await, Door::Unknown, "{closed}");
     }
 }
@@ -243,7 +250,11 @@ async fn the_matrix_has_every_route() {
     }
     described.retain(|row| !["GET /healthz", "GET /readyz"].contains(&row.as_str()));
     described.sort();
-    let mut listed: Vec<&str> = MATRIX.iter().map(|(row, ..)| *row).filter(|row| !row.contains("/lockgate.")).collect();
+    let mut listed: Vec<&str> = MATRIX
+        .iter()
+        .map(|(row, ..)| *row)
+        .filter(|row| !row.contains("/lockgate.") && !row.contains("/externalscaler."))
+        .collect();
     listed.sort_unstable();
     assert_eq!(listed, described);
 }

@@ -15,8 +15,8 @@ fn fatal(error: &str) -> Option<result::Outcome> {
 async fn with_dead_jobs() -> (Server, ScriptedWorker) {
     let server = Server::start().await;
     let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
-    for (topic, priority) in [("job.a", "default"), ("job.a", "high"), ("job.b", "default")] {
-        server.submit(json!({ "topic": topic, "priority": priority })).await;
+    for (topic, priority, team) in [("job.a", "default", "blue"), ("job.a", "high", "red"), ("job.b", "default", "blue")] {
+        server.submit(json!({ "topic": topic, "priority": priority, "labels": { "team": team } })).await;
         worker.run_one(fatal("no such file")).await;
     }
     (server, worker)
@@ -36,6 +36,9 @@ async fn dead_letters_are_listed_filtered_and_shown() {
     assert_eq!(list("reason=fatal").await.len(), 3);
     assert_eq!(list("reason=agent_lost").await.len(), 0);
     assert_eq!(list("tenant=other").await.len(), 0);
+    assert_eq!(list("label=team%3Dblue").await.len(), 2);
+    assert_eq!(list("label=team%3Dblue&topic=job.a").await.len(), 1);
+    server.get("/v1/dead-letters?label=team%3Dblue&label=team%3Dred").await.is_problem(400, "invalid_argument");
 
     let listed = &list("topic=job.b").await[0];
     let id = listed["job_id"].as_str().expect("an id");
@@ -91,6 +94,7 @@ async fn many_are_replayed_by_filter_and_a_dry_run_changes_nothing() {
         (reply.json["matched"].clone(), reply.json["replayed"].clone())
     };
     assert_eq!(replay(json!({ "topic": "job.a", "dry_run": true })).await, (json!(2), json!(0)));
+    assert_eq!(replay(json!({ "labels": { "team": "red" }, "dry_run": true })).await, (json!(1), json!(0)));
     assert_eq!(replay(json!({ "topic": "job.a", "limit": 1 })).await, (json!(1), json!(1)));
     assert_eq!(replay(json!({ "reason": "fatal", "rate": 1000 })).await, (json!(2), json!(2)));
     assert_eq!(replay(json!({})).await, (json!(0), json!(0)));

@@ -101,6 +101,7 @@ async fn reflection_knows_every_service() {
     let mut names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
     names.sort();
     let expected = [
+        "externalscaler.ExternalScaler",
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "lockgate.v1.Access",
@@ -126,7 +127,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 70] = [
+const ROUTES: [&str; 71] = [
     "get /healthz",
     "get /monitor/health",
     "get /readyz",
@@ -146,6 +147,7 @@ const ROUTES: [&str; 70] = [
     "get /v1/jobs/{id}",
     "get /v1/jobs/{id}/events",
     "get /v1/jobs/{id}/logs",
+    "get /v1/jobs/{id}/logs/stream",
     "get /v1/jobs/{id}/why",
     "get /v1/policy",
     "get /v1/policy/snapshots",
@@ -155,6 +157,7 @@ const ROUTES: [&str; 70] = [
     "get /v1/runs",
     "get /v1/runs/{id}",
     "get /v1/runs/{id}/events",
+    "get /v1/runs/{id}/graph",
     "get /v1/schedules",
     "get /v1/schedules/{name}",
     "get /v1/schedules/{name}/slots",

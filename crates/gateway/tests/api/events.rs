@@ -1,6 +1,8 @@
 //! Following a job: nothing missed, nothing twice.
 
-use lockgate_proto::v1::{ProgressReport, WatchJobRequest, WorkerMessage, watch_job_response};
+use lockgate_proto::v1::{
+    LogReport, ProgressReport, WatchJobLogsRequest, WatchJobRequest, WorkerMessage, watch_job_response,
+};
 use serde_json::json;
 
 use crate::support::{ScriptedWorker, Server, echo, hello, succeeded};
@@ -80,4 +82,48 @@ async fn grpc_watch_tells_the_same_events() {
         }
     }
     assert_eq!(seen, server.events(&id, Some(1)).await.all().await);
+}
+
+#[tokio::test]
+async fn log_lines_come_as_they_are_written_and_end_with_the_job() {
+    let server = Server::start().await;
+    let id = server.submit(echo()).await;
+    let path = format!("/v1/jobs/{id}/logs/stream");
+    let mut live = server.listen(&path, None).await;
+    let watch = WatchJobLogsRequest { job_id: id.clone(), after: 0 };
+    let mut grpc = server.grpc().await.watch_job_logs(watch).await.expect("followed").into_inner();
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let assignment = worker.assignment().await;
+    let line = |line: &str| {
+        let (job_id, token) = (id.clone(), assignment.token.clone());
+        let logs = vec![LogReport { job_id, token, at_ms: 1, line: line.to_owned() }];
+        WorkerMessage { logs, ..WorkerMessage::default() }
+    };
+    worker.send(line("one"));
+    let (first, data) = live.next().await.expect("a line");
+    assert_eq!((&data["line"], &data["attempt"]), (&json!("one"), &json!(1)));
+    worker.send(line("two"));
+    let (second, data) = live.next().await.expect("a line");
+    assert_eq!(data["line"], "two");
+    // The last words of a job come with its result, and after it.
+    worker.send(line("three"));
+    worker.report(&assignment, Some(succeeded("1"))).await;
+    assert_eq!(live.next().await.expect("a line").1["line"], "three");
+    assert!(live.next().await.is_none(), "nothing more will come");
+
+    let mut rest = server.listen(&path, first).await;
+    let mut lines = Vec::new();
+    while let Some((_, data)) = rest.next().await {
+        lines.push(data["line"].as_str().expect("text").to_owned());
+    }
+    assert_eq!(lines, ["two", "three"], "whoever comes back gets exactly the rest");
+    let mut seen = Vec::new();
+    while let Some(message) = grpc.message().await.expect("unbroken") {
+        seen.extend(message.line.map(|line| (line.no, line.line)));
+    }
+    assert_eq!(seen.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["one", "two", "three"]);
+    assert_eq!(Some(seen[1].0), second, "the same numbers at both doors");
+    let done = server.request("GET", &path).header("last-event-id", seen[2].0);
+    assert_eq!(server.send(done, "").await.status, 204);
+    server.get("/v1/jobs/nope/logs/stream").await.is_problem(404, "not_found");
 }

@@ -39,7 +39,7 @@ async fn a_job_runs_from_submit_to_result() {
     assert_eq!((&job["state"], &job["result"]), (&json!("SUCCEEDED"), &json!("done")));
     assert!(job["attempts"][0]["started_at"].is_string(), "{job}");
     let logs = server.get(&format!("/v1/jobs/{id}/logs")).await.json;
-    assert_eq!(logs, json!({ "lines": [{ "attempt": 1, "at": "1970-01-01T00:00:01.500Z", "line": "working" }] }));
+    assert_eq!(logs, json!({ "lines": [{ "no": 1, "attempt": 1, "at": "1970-01-01T00:00:01.500Z", "line": "working" }] }));
 }
 
 #[tokio::test]

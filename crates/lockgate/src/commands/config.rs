@@ -6,9 +6,10 @@ pub(super) mod shown;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use lockgate_proto::v1;
 
+use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
 use crate::session::Session;
@@ -47,7 +48,37 @@ pub(super) const QUOTAS: Kind = Kind {
     schema: lockgate_core::quotas::SCHEMA,
 };
 
-// The commands say in their own words what these do, so there is nothing to say here that help would print.
+/// What can be done with each of them.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Put a file in force
+    Apply(Apply),
+    /// Check a file without a server and tell every fault
+    Lint(Lint),
+    /// Print the JSON Schema of such files, for editors
+    Schema(Schema),
+    /// Print what is in force, or an earlier one
+    Show(Show),
+    /// List what is or was in force, the latest first
+    History(History),
+    /// Put an earlier one in force again
+    Rollback(Rollback),
+}
+
+impl Command {
+    pub(super) async fn run(self, kind: &Kind, connection: &Connection, out: Output) -> Result<Exit, CliError> {
+        let connect = async || Session::connect(connection, out).await;
+        match self {
+            Self::Lint(command) => command.run(kind, out),
+            Self::Schema(command) => command.run(kind, out),
+            Self::Apply(command) => command.run(kind, &connect().await?).await,
+            Self::Show(command) => command.run(kind, &connect().await?).await,
+            Self::History(command) => command.run(kind, &connect().await?).await,
+            Self::Rollback(command) => command.run(kind, &connect().await?).await,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(super) struct Apply {
     /// The file

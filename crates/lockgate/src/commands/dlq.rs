@@ -5,6 +5,7 @@ use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
 use super::{get, wire_priority};
+use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Output};
 use crate::session::Session;
@@ -37,6 +38,10 @@ struct Filter {
     /// Only this priority: critical, high, default or low
     #[arg(long)]
     priority: Option<Priority>,
+
+    /// Only jobs with this label; can be given many times
+    #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
 }
 
 /// List dead letters, newest first
@@ -64,10 +69,10 @@ struct Show {
 
 /// Let dead jobs live again: one by id, or many by filter
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["job_id", "topic", "reason", "priority", "all"]))]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["job_id", "topic", "reason", "priority", "labels", "all"]))]
 struct Replay {
     /// Id of one job
-    #[arg(value_name = "JOB", conflicts_with_all = ["topic", "reason", "priority", "all", "rate", "limit"])]
+    #[arg(value_name = "JOB", conflicts_with_all = ["topic", "reason", "priority", "labels", "all", "rate", "limit"])]
     job_id: Option<String>,
 
     #[command(flatten)]
@@ -102,7 +107,12 @@ impl Dlq {
 
 impl From<Filter> for v1::DeadLetterFilter {
     fn from(filter: Filter) -> Self {
-        Self { topic: filter.topic, priority: wire_priority(filter.priority).into(), reason: filter.reason }
+        Self {
+            topic: filter.topic,
+            priority: wire_priority(filter.priority).into(),
+            reason: filter.reason,
+            labels: filter.labels.into_iter().collect(),
+        }
     }
 }
 

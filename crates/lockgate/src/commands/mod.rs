@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod auth;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod breaker;
 pub(crate) mod cancel;
@@ -29,6 +30,7 @@ pub(crate) mod settings;
 pub(crate) mod submit;
 pub(crate) mod tenants;
 pub(crate) mod timeouts;
+pub(crate) mod top;
 pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod worker;

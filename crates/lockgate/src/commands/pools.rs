@@ -25,18 +25,8 @@ enum Command {
     Pause(state::Pause),
     Resume(state::Resume),
     Drain(state::Drain),
-    /// Put a pools file in force; returns when no job is sent to a worker by another one
-    Apply(config::Apply),
-    /// Check a pools file without a server and tell every fault
-    Lint(config::Lint),
-    /// Print the JSON Schema of pools files, for editors
-    Schema(config::Schema),
-    /// Print the pools in force, or earlier ones
-    Show(config::Show),
-    /// List pools that are or were in force, the latest first
-    History(config::History),
-    /// Put earlier pools in force again
-    Rollback(config::Rollback),
+    #[command(flatten)]
+    Config(config::Command),
 }
 
 /// List the pools and what goes on in them
@@ -47,16 +37,11 @@ impl Pools {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         let connect = async || Session::connect(connection, out).await;
         match self.command {
-            Command::Lint(command) => command.run(&POOLS, out),
-            Command::Schema(command) => command.run(&POOLS, out),
             Command::List(command) => command.run(&connect().await?).await,
             Command::Pause(command) => command.run(&connect().await?).await,
             Command::Resume(command) => command.run(&connect().await?).await,
             Command::Drain(command) => command.run(&mut connect().await?).await,
-            Command::Apply(command) => command.run(&POOLS, &connect().await?).await,
-            Command::Show(command) => command.run(&POOLS, &connect().await?).await,
-            Command::History(command) => command.run(&POOLS, &connect().await?).await,
-            Command::Rollback(command) => command.run(&POOLS, &connect().await?).await,
+            Command::Config(command) => command.run(&POOLS, connection, out).await,
         }
     }
 }

@@ -9,6 +9,7 @@ mod identity;
 mod keyfile;
 mod letters;
 mod numbers;
+mod parts;
 mod roles;
 mod routing;
 mod wiring;
@@ -26,6 +27,7 @@ use crate::error::{CliError, Exit};
 use crate::logging::LogArgs;
 use crate::output::Output;
 use crate::servers::ServerArgs;
+use crate::spans::SpanArgs;
 use roles::{Cast, Role};
 use wiring::Server;
 
@@ -56,6 +58,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = DEFAULT_POOL, value_name = "NAME")]
     worker_pool: String,
 
+    /// Serve no dashboard, only the API
+    #[arg(long)]
+    no_dashboard: bool,
+
     /// Run no worker in this process
     #[arg(long)]
     no_worker: bool,
@@ -80,6 +86,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN")]
     drain: Duration,
 
+    /// How long to go on answering after SIGTERM while /readyz says no, so that load balancers look elsewhere first
+    #[arg(long, value_parser = args::duration, value_name = "SPAN")]
+    linger: Option<Duration>,
+
     /// Listen on other than loopback addresses although nobody is asked who they are
     #[arg(long)]
     insecure_no_auth: bool,
@@ -98,6 +108,9 @@ pub(crate) struct Serve {
 
     #[command(flatten)]
     routing: routing::RoutingArgs,
+
+    #[command(flatten)]
+    spans: SpanArgs,
 
     #[command(flatten)]
     log: LogArgs,
@@ -131,6 +144,17 @@ impl Serve {
             how = server.broken() => {
                 tracing::error!("{how}");
                 return Err(CliError::Server(format!("the server cannot go on: {how}")));
+            }
+        }
+        if let Some(linger) = self.linger {
+            server.leave();
+            tracing::info!(
+                "leaving: calls are answered for {linger:?} more, and /readyz sends them elsewhere; a second signal stops at once"
+            );
+            tokio::select! {
+                () = tokio::time::sleep(linger) => {}
+                _ = terminate.recv() => return Ok(Exit::Success),
+                _ = interrupt.recv() => return Ok(Exit::Success),
             }
         }
         tracing::info!("stopping: running jobs may finish for {:?}; a second signal stops at once", self.drain);

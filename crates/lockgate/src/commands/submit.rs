@@ -92,6 +92,17 @@ pub(crate) struct Submit {
     #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
     trace_id: String,
 
+    /// W3C trace context of what this job is part of
+    #[arg(
+        long,
+        env = "TRACEPARENT",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "CONTEXT"
+    )]
+    traceparent: String,
+
     /// Wait until the job ends and print its result
     #[arg(long)]
     wait: bool,
@@ -132,6 +143,7 @@ impl Submit {
             deadline_ms: self.deadline.map(in_ms),
             requires: self.requires,
             trace_id: self.trace_id,
+            traceparent: self.traceparent,
             capability: self.capability,
             risk_tags: self.risk_tags,
             concurrency_key: self.concurrency_key,
@@ -209,7 +221,7 @@ mod tests {
     #[test]
     fn every_option_reaches_the_job() {
         let words = "job.echo --payload [1] --priority high --label a=b --env c=d --key k --job-id i --max-attempts 5 \
-                     --timeout 30s --delay 5s --deadline 1h --require gpu --requires ssd --trace-id t --capability deploy \
+                     --timeout 30s --delay 5s --deadline 1h --require gpu --requires ssd --trace-id t --traceparent p --capability deploy \
                      --risk-tag money --risk-tag external --concurrency-key c";
         let job = job(&words.split_whitespace().collect::<Vec<_>>());
         let expected = v1::NewJob {
@@ -226,6 +238,7 @@ mod tests {
             deadline_ms: Some(3_600_000),
             requires: vec!["gpu".to_owned(), "ssd".to_owned()],
             trace_id: "t".to_owned(),
+            traceparent: "p".to_owned(),
             capability: "deploy".to_owned(),
             risk_tags: vec!["money".to_owned(), "external".to_owned()],
             concurrency_key: "c".to_owned(),

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
+use lockgate_ports::Spans;
 use lockgate_worker::handlers::Builtin;
 use lockgate_worker::{Worker as Library, WorkerError};
+use tokio::sync::watch;
 
 use crate::args;
 use crate::cli::Connection;
@@ -14,6 +16,7 @@ use crate::effects;
 use crate::error::{CliError, Exit};
 use crate::logging::LogArgs;
 use crate::output::Output;
+use crate::spans::SpanArgs;
 
 /// Run jobs with the built-in handlers until SIGTERM or Ctrl-C
 #[derive(Args, Debug)]
@@ -73,13 +76,32 @@ pub(crate) struct Worker {
     drain: Duration,
 
     #[command(flatten)]
+    spans: SpanArgs,
+
+    #[command(flatten)]
     log: LogArgs,
 }
 
 impl Worker {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.log.start(out)?;
-        self.into_library(connection)?.run().await.map_err(|error| refusal(&error))?;
+        let instance = self.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
+        let exporter = self.spans.exporter("lockgate-worker", &instance)?;
+        let mut worker = self.into_library(connection)?;
+        let (stop, stopping) = watch::channel(false);
+        let mut sending = None;
+        if let Some(exporter) = exporter {
+            let sink = exporter.clone();
+            worker = worker.spans(move |span| sink.record(vec![span]));
+            sending = Some(tokio::spawn(async move { exporter.run(stopping).await }));
+        }
+        let ended = worker.run().await;
+        stop.send_replace(true);
+        if let Some(sending) = sending {
+            // Its last words; a task that broke has none.
+            let _ = sending.await;
+        }
+        ended.map_err(|error| refusal(&error))?;
         Ok(Exit::Success)
     }
 

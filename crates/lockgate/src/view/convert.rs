@@ -118,6 +118,7 @@ impl Job {
             attempts: self.attempt,
             life: self.life,
             at: self.ended_at,
+            labels: self.labels.clone(),
         })
     }
 }
@@ -169,9 +170,13 @@ impl From<v1::JobEvent> for Event {
 
 impl From<v1::GetJobLogsResponse> for Logs {
     fn from(response: v1::GetJobLogsResponse) -> Self {
-        let line =
-            |line: v1::get_job_logs_response::Line| LogLine { attempt: line.attempt, at: time(line.at_ms), line: line.line };
-        Self { lines: response.lines.into_iter().map(line).collect() }
+        Self { lines: response.lines.into_iter().map(LogLine::from).collect() }
+    }
+}
+
+impl From<v1::get_job_logs_response::Line> for LogLine {
+    fn from(line: v1::get_job_logs_response::Line) -> Self {
+        Self { no: line.no, attempt: line.attempt, at: time(line.at_ms), line: line.line }
     }
 }
 
@@ -197,6 +202,7 @@ impl From<v1::DeadLetter> for DeadLetter {
             attempts: letter.attempts,
             life: letter.life,
             at: time(letter.at_ms),
+            labels: letter.labels.into_iter().collect(),
         }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent_run_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nodes: Option<Vec<Node>>,
 }
 
@@ -172,6 +174,7 @@ impl From<v1::DagRun> for Run {
             total: wire.total,
             version: wire.version,
             parent_run_id: present(wire.parent_run_id),
+            trace_id: present(wire.trace_id),
             nodes: Some(wire.nodes.into_iter().map(Node::from).collect()),
         }
     }

@@ -42,6 +42,7 @@ async fn server_with_room_for(pages: u32) -> Small {
         counters: None,
         clock: clock.clone(),
         entropy: Arc::new(SeededEntropy::new(1)),
+        spans: None,
     };
     let settings = Settings { prune_every: PRUNE_EVERY, ..Settings::default() };
     let retention = settings.retention;

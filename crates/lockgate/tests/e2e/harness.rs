@@ -89,9 +89,18 @@ impl Server {
         self.start_again().await;
     }
 
+    /// SIGTERM, and nobody waits.
+    pub(crate) async fn tell_to_end(&self) {
+        signal(&self.child, "TERM").await;
+    }
+
     /// SIGTERM and a clean end.
     pub(crate) async fn stop(&mut self) {
-        signal(&self.child, "TERM").await;
+        self.tell_to_end().await;
+        self.wait_for_end().await;
+    }
+
+    pub(crate) async fn wait_for_end(&mut self) {
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("a status");
         assert!(status.success(), "a stop on SIGTERM is not a failure: {status}");
     }
@@ -140,6 +149,11 @@ impl Server {
     /// A new process on the same folder and port as one that has ended.
     pub(crate) async fn start_again(&mut self) {
         *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone()).await;
+    }
+
+    /// The next process works on another folder.
+    pub(crate) fn move_to(&mut self, folder: TempDir) {
+        self.folder = Arc::new(folder);
     }
 
     /// Repeats a command until it prints what is wanted: the built-in worker attaches a moment after the server is up.

@@ -1,6 +1,7 @@
 //! The binary as its users run it: real processes, real sockets, a real data folder.
 
 mod access;
+mod backup;
 mod chaos;
 mod cluster;
 mod crash;
@@ -9,9 +10,11 @@ mod disk;
 mod folder;
 mod governance;
 mod harness;
+mod logs;
 mod pools;
 mod quotas;
 mod restart;
 mod schedules;
 mod tour;
+mod traces;
 mod workers;

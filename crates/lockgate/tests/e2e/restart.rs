@@ -63,3 +63,17 @@ async fn a_rolling_restart_on_sigterm_loses_and_doubles_nothing() {
         assert!(back.iter().all(|attempt| attempt.reason == "interrupted"), "{job:?}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_lingers_sends_callers_elsewhere_and_answers_those_that_come() {
+    let mut server = Server::start(&["--linger", "2s"]).await;
+    server.wait_for_output(&["health"], "ready").await;
+    server.tell_to_end().await;
+    server.wait_for_output(&["health"], "leaving").await;
+    let mut late = server.client().await;
+    submit(&mut late, vec![job("late", "job.echo", "1")]).await.expect("answered all the same");
+    until(&mut late, "late", |job| job.state() == JobState::Succeeded).await;
+    server.wait_for_end().await;
+    server.start_again().await;
+    assert_eq!(get(&mut server.client().await, "late").await.state(), JobState::Succeeded);
+}

@@ -12,4 +12,4 @@ pub use clock::ManualClock;
 pub use counters::{Buckets, MemoryCounters, OnlyLooking, Windows};
 pub use entropy::SeededEntropy;
 pub use lanes::{Bounds, MemoryLanes};
-pub use store::{MemoryStore, Mood};
+pub use store::{MemoryBackup, MemoryStore, Mood};

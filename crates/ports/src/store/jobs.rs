@@ -68,8 +68,8 @@ pub trait Jobs: Send + Sync {
     /// are dropped.
     async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError>;
 
-    /// The last `limit` log lines of a job, oldest first.
-    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError>;
+    /// The last `limit` log lines of a job among those after a number, oldest first. 0 is before all of them.
+    async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError>;
 }
 
 /// A decision to be made durable, with what must leave the system because of it.
@@ -117,6 +117,11 @@ pub struct Listing<T> {
     pub next: Option<Cursor>,
 }
 
+/// Whether each wanted label is there with its value.
+pub fn has_labels(labels: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
+    wanted.iter().all(|(name, value)| labels.get(name) == Some(value))
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct JobQuery {
     pub tenant: Option<TenantId>,
@@ -133,8 +138,17 @@ pub struct DeadLetterQuery {
     pub topic: Option<Topic>,
     pub priority: Option<Priority>,
     pub reason: Option<Reason>,
+    pub labels: BTreeMap<String, String>,
     pub cursor: Option<Cursor>,
     pub limit: usize,
+}
+
+/// A log line as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptLine {
+    /// Grows with every line of the job, not always by one. What a reader resumes from.
+    pub no: u64,
+    pub line: LogLine,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,12 +15,16 @@ mod schedules;
 mod sessions;
 mod snapshots;
 mod tenants;
+mod timelines;
 mod upkeep;
 
 pub use audit::Trail;
 pub use credentials::Credentials;
 pub use error::{ChangeError, StoreError, Taken};
-pub use jobs::{Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, Listing, LogLine, OutboxEntry};
+pub use jobs::{
+    Change, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Listing, LogLine, OutboxEntry,
+    has_labels,
+};
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::{LeaseRow, Leases};
 pub use places::{next_place, places};
@@ -29,12 +33,16 @@ pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
 pub use sessions::{SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use tenants::{Erased, Tenants, Usage};
+pub use timelines::Timelines;
 pub use upkeep::{OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
-pub trait Store: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Upkeep {}
+pub trait Store:
+    Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Upkeep
+{
+}
 
-impl<T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Upkeep + ?Sized> Store
-    for T
+impl<T> Store for T where
+    T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Upkeep + ?Sized
 {
 }

@@ -104,7 +104,7 @@ impl Books {
         });
     }
 
-    fn enter(&mut self, job: &Job) {
+    pub(super) fn enter(&mut self, job: &Job) {
         let id: &JobId = &job.request.job_id;
         if let Some(session) = self.jobs.get(id).and_then(|entry| entry.holder.as_ref())
             && let Some(held) = self.held.get_mut(session)

@@ -14,7 +14,7 @@ use lockgate_core::job::JobState;
 use lockgate_core::schedule::SlotKey;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::memory::MemoryStore;
-use lockgate_ports::{Clock, Jobs, Runs, SnapshotKind};
+use lockgate_ports::{Clock, Jobs, Runs, Sessions, SnapshotKind};
 use parking_lot::Mutex;
 
 use crate::check::{Violation, ensure};
@@ -94,6 +94,25 @@ impl Books {
 impl Witness {
     pub(crate) fn new(disk: MemoryStore, clock: Arc<dyn Clock>, planted: Arc<Planted>) -> Self {
         Self { disk, clock, planted, books: Mutex::default() }
+    }
+
+    /// Somebody else, with the books of a disk that was brought back.
+    pub(crate) async fn after_restore(&self) -> Result<Self, Violation> {
+        let read = |error: lockgate_ports::StoreError| Violation::new("the disk is read", error.to_string());
+        let jobs = self.disk.load(&self.jobs()).await.map_err(read)?;
+        let open = self.disk.open_sessions().await.map_err(read)?;
+        let closed = self.disk.closed_holding().await.map_err(read)?;
+        let fresh = Self::new(self.disk.clone(), self.clock.clone(), self.planted.clone());
+        let mut books = fresh.books.lock();
+        for job in jobs.iter().flatten() {
+            books.enter(job);
+        }
+        for (row, open) in open.into_iter().map(|row| (row, true)).chain(closed.into_iter().map(|row| (row, false))) {
+            let slots = row.profile.slots as usize;
+            books.sessions.insert(row.session, Session { epoch: row.epoch, open, slots });
+        }
+        drop(books);
+        Ok(fresh)
     }
 
     /// From now on no more than `max` jobs of a topic may be at work at once.

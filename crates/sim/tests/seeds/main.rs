@@ -2,6 +2,7 @@
 
 mod outages;
 mod planted_bugs;
+mod restores;
 
 use lockgate_sim::{Injected, run};
 

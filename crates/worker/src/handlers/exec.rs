@@ -69,6 +69,7 @@ fn environment(context: &Context, own: BTreeMap<String, String>) -> Result<BTree
         ("LOCKGATE_JOB_ID".to_owned(), context.job_id().to_owned()),
         ("LOCKGATE_ATTEMPT".to_owned(), context.attempt().to_string()),
     ]);
+    env.extend(context.traceparent().map(|trace| ("TRACEPARENT".to_owned(), trace)));
     env.extend(context.env().iter().map(|(key, value)| (key.clone(), value.clone())));
     env.extend(own);
     // The operating system has no way to say these, and the standard library would only say "invalid".

@@ -165,14 +165,15 @@ fn json_prefix(text: &str, budget: usize) -> usize {
     text.len()
 }
 
-pub(super) async fn run(caller: &Caller, payload: &Payload) -> Result<Output, JobError> {
+/// The call carries the trace of the job, unless the payload names another.
+pub(super) async fn run(caller: &Caller, payload: &Payload, trace: Option<&str>) -> Result<Output, JobError> {
     let input: Input = payload.json()?;
     if !(1..=TIMEOUT_MS_MAX).contains(&input.timeout_ms) {
         return Err(bad("timeout_ms", format_args!("must be between 1 and {TIMEOUT_MS_MAX}")));
     }
     let within = Duration::from_millis(input.timeout_ms);
     let expected = input.expect_status;
-    let (head, body) = caller.call(request(input)?, within).await?;
+    let (head, body) = caller.call(request(input, trace)?, within).await?;
     judge(&head, expected)?;
     let content_type = head.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (body, truncated) = body.into_text();
@@ -201,7 +202,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 
-fn request(input: Input) -> Result<Request<Full<Bytes>>, JobError> {
+fn request(input: Input, trace: Option<&str>) -> Result<Request<Full<Bytes>>, JobError> {
     let uri: Uri = input.url.parse().map_err(|error| bad("url", error))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
         return Err(bad("url", "must begin with http:// or https:// and a host"));
@@ -212,6 +213,9 @@ fn request(input: Input) -> Result<Request<Full<Bytes>>, JobError> {
     let method = Method::from_bytes(input.method.as_bytes()).map_err(|error| bad("method", error))?;
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, HeaderValue::from_static("lockgate"));
+    if let Some(trace) = trace.and_then(|trace| trace.parse().ok()) {
+        headers.insert("traceparent", trace);
+    }
     let body = match input.body {
         None => Bytes::new(),
         Some(Value::String(text)) => Bytes::from(text),

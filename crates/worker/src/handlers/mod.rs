@@ -83,7 +83,8 @@ fn with_http_call(worker: Worker, allow_private_addresses: bool) -> Worker {
                 let caller = caller.clone();
                 async move {
                     refuse_unless(context.may_use_network(), "open connections (constraint network)")?;
-                    unless_cancelled(&context, http_call::run(&caller, &payload)).await
+                    let trace = context.traceparent();
+                    unless_cancelled(&context, http_call::run(&caller, &payload, trace.as_deref())).await
                 }
             })
         }

@@ -1,6 +1,6 @@
 //! One assignment in the hands of this worker, and the signals that reach its handler.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use lockgate_proto::v1::Assignment;
@@ -25,6 +25,8 @@ pub(crate) struct Attempt {
     raised: Notify,
     hidden: AtomicBool,
     started_at_ms: AtomicI64,
+    /// 0 before the start.
+    started_at_ns: AtomicU64,
 }
 
 impl Attempt {
@@ -35,6 +37,7 @@ impl Attempt {
             raised: Notify::new(),
             hidden: AtomicBool::new(false),
             started_at_ms: AtomicI64::new(NOT_STARTED),
+            started_at_ns: AtomicU64::new(0),
         }
     }
 
@@ -48,7 +51,14 @@ impl Attempt {
     }
 
     pub(crate) fn start(&self) {
-        self.started_at_ms.store(wall::now_ms(), Ordering::Relaxed);
+        let now = wall::now_ns();
+        self.started_at_ms.store(i64::try_from(now / 1_000_000).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.started_at_ns.store(now, Ordering::Relaxed);
+    }
+
+    /// For the one span of an attempt that began: told once.
+    pub(crate) fn take_start_ns(&self) -> Option<u64> {
+        Some(self.started_at_ns.swap(0, Ordering::Relaxed)).filter(|at| *at != 0)
     }
 
     pub(crate) fn started_at_ms(&self) -> Option<i64> {

@@ -17,11 +17,12 @@ use tokio::sync::Notify;
 
 use super::attempt::Attempt;
 use super::journal::Journal;
-use super::ledger::{Forgotten, Ledger};
+use super::ledger::{Kept, Ledger, Stopped};
 use super::outbox::Outbox;
 use super::uplink::Phase;
 use crate::access::BearerChannel;
 use crate::registry::Registry;
+use crate::trace::{self, SpanSink};
 use crate::wall;
 
 /// An attempt that no longer runs, and how it ended.
@@ -35,6 +36,7 @@ pub(crate) struct Crew {
     profile: Hello,
     pub registry: Registry,
     journal: Option<Journal>,
+    spans: Option<SpanSink>,
     state: Mutex<State>,
     /// Wakes the connection when something waits to be sent.
     outgoing: AtomicWaker,
@@ -76,11 +78,33 @@ impl Crew {
             profile,
             registry,
             journal,
+            spans: None,
             state: Mutex::new(state),
             outgoing: AtomicWaker::new(),
             settled: Notify::new(),
             leave: Notify::new(),
             beaten: Notify::new(),
+        }
+    }
+
+    /// Writes a span of everything that runs here.
+    pub(crate) fn watched_by(self, spans: Option<SpanSink>) -> Self {
+        Self { spans, ..self }
+    }
+
+    /// Whether somebody takes spans.
+    pub(crate) fn writes_spans(&self) -> bool {
+        self.spans.is_some()
+    }
+
+    /// What never began has none.
+    fn write_span(&self, attempt: &Attempt, outcome: &Outcome) {
+        let Some((sink, began)) = self.spans.as_ref().and_then(|sink| Some((sink, attempt.take_start_ns()?))) else {
+            return;
+        };
+        let times = (began, wall::now_ns());
+        if let Some(span) = trace::span(&attempt.assignment, &self.profile.worker_id, times, outcome) {
+            sink(span);
         }
     }
 
@@ -162,13 +186,17 @@ impl Crew {
     fn conclude(&self, state: &mut State, Ended { attempt, outcome }: Ended) {
         let Assignment { job_id, token, .. } = &attempt.assignment;
         let outcome = excused(&attempt, outcome);
+        self.write_span(&attempt, &outcome);
         let report = Report { job_id: job_id.clone(), token: token.clone(), outcome: Some(outcome) };
-        if !state.ledger.finish(&attempt, report) {
-            return;
-        }
-        state.outbox.push_result(token.clone());
-        if let (Some(journal), Some(report)) = (&self.journal, state.ledger.report(token)) {
-            journal.add(report);
+        match state.ledger.finish(&attempt, report) {
+            Kept::Nothing => {}
+            Kept::Gone => state.outbox.push_let_go(token.clone()),
+            Kept::Result => {
+                state.outbox.push_result(token.clone());
+                if let (Some(journal), Some(report)) = (&self.journal, state.ledger.report(token)) {
+                    journal.add(report);
+                }
+            }
         }
     }
 
@@ -220,7 +248,7 @@ impl Crew {
     }
 
     pub(crate) fn abort_all(&self) {
-        self.state.lock().ledger.all_going().for_each(|attempt| attempt.abort());
+        self.state.lock().ledger.all_running().for_each(|attempt| attempt.abort());
     }
 
     /// Reports attempts that ignore even an abort as interrupted: their process is about to end.
@@ -293,15 +321,20 @@ impl State {
 
     fn stop(&mut self, stops: Vec<Stop>, done_with: &mut Vec<String>) {
         for stop in stops {
-            match self.ledger.forget(&stop.token) {
-                Some(Forgotten::Going(attempt)) => {
+            match self.ledger.stop(&stop.token) {
+                Stopped::Going(attempt) => {
                     tracing::debug!(job_id = %stop.job_id, reason = %stop.reason, "attempt stopped by the server");
-                    self.line.retain(|waiting| !Arc::ptr_eq(waiting, &attempt));
                     attempt.cancel();
+                    let place = self.line.iter().position(|waiting| Arc::ptr_eq(waiting, &attempt));
+                    // Its handler runs, and says when it is gone.
+                    let Some(place) = place else { continue };
+                    self.line.remove(place);
+                    self.ledger.let_go(&stop.token);
                 }
-                Some(Forgotten::Finished) => done_with.push(stop.token),
-                None => {}
+                Stopped::Finished => done_with.push(stop.token.clone()),
+                Stopped::Unknown => {}
             }
+            self.outbox.push_let_go(stop.token);
         }
     }
 }

@@ -10,6 +10,8 @@ use super::attempt::Attempt;
 
 enum Entry {
     Going(Arc<Attempt>),
+    /// It no longer counts, and its handler is not gone yet.
+    Stopped(Arc<Attempt>),
     Finished(Finished),
 }
 
@@ -46,15 +48,19 @@ impl Ledger {
         self.held.insert(token, Entry::Finished(finished));
     }
 
-    /// Keeps the result until it is acknowledged. False when the attempt was stopped meanwhile and must not be spoken of.
-    pub(crate) fn finish(&mut self, attempt: &Attempt, report: Report) -> bool {
+    /// Keeps the result until it is acknowledged. That of an attempt that was stopped meanwhile is nobody's business.
+    pub(crate) fn finish(&mut self, attempt: &Attempt, report: Report) -> Kept {
         match self.held.get_mut(attempt.token()) {
             Some(entry @ Entry::Going(_)) => {
                 let (started_at_ms, hidden) = (attempt.started_at_ms(), attempt.is_hidden());
                 *entry = Entry::Finished(Finished { report, started_at_ms, hidden, sent_at: None });
-                true
+                Kept::Result
             }
-            _ => false,
+            Some(Entry::Stopped(_)) => {
+                self.held.remove(attempt.token());
+                Kept::Gone
+            }
+            _ => Kept::Nothing,
         }
     }
 
@@ -66,24 +72,35 @@ impl Ledger {
         }
     }
 
-    /// Forgets an attempt that no longer counts.
-    pub(crate) fn forget(&mut self, token: &str) -> Option<Forgotten> {
-        Some(match self.held.remove(token)? {
-            Entry::Going(attempt) => Forgotten::Going(attempt),
-            Entry::Finished(_) => Forgotten::Finished,
-        })
+    /// An attempt no longer counts. One that runs is in the inventory until its handler is gone.
+    pub(crate) fn stop(&mut self, token: &str) -> Stopped {
+        match self.held.remove(token) {
+            None => Stopped::Unknown,
+            Some(Entry::Finished(_)) => Stopped::Finished,
+            Some(Entry::Going(attempt) | Entry::Stopped(attempt)) => {
+                self.held.insert(token.to_owned(), Entry::Stopped(attempt.clone()));
+                Stopped::Going(attempt)
+            }
+        }
     }
 
+    /// A stopped attempt had no handler that would have to go.
+    pub(crate) fn let_go(&mut self, token: &str) {
+        self.held.remove(token);
+    }
+
+    /// Whether an attempt counts, as far as is known here.
     pub(crate) fn is_held(&self, token: &str) -> bool {
-        self.held.contains_key(token)
+        self.held.get(token).is_some_and(Entry::counts)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.len() == 0
     }
 
+    /// How many attempts count.
     pub(crate) fn len(&self) -> usize {
-        self.held.len()
+        self.held.values().filter(|entry| entry.counts()).count()
     }
 
     pub(crate) fn highest(&self) -> u64 {
@@ -93,13 +110,13 @@ impl Ledger {
     pub(crate) fn going(&self, token: &str) -> Option<&Arc<Attempt>> {
         match self.held.get(token)? {
             Entry::Going(attempt) => Some(attempt),
-            Entry::Finished(_) => None,
+            Entry::Stopped(_) | Entry::Finished(_) => None,
         }
     }
 
     pub(crate) fn report(&self, token: &str) -> Option<&Report> {
         match self.held.get(token)? {
-            Entry::Going(_) => None,
+            Entry::Going(_) | Entry::Stopped(_) => None,
             Entry::Finished(finished) => Some(&finished.report),
         }
     }
@@ -107,7 +124,7 @@ impl Ledger {
     /// The result, to be sent at once.
     pub(crate) fn report_sent(&mut self, token: &str, now: Instant) -> Option<&Report> {
         match self.held.get_mut(token)? {
-            Entry::Going(_) => None,
+            Entry::Going(_) | Entry::Stopped(_) => None,
             Entry::Finished(finished) => {
                 finished.sent_at = Some(now);
                 Some(&finished.report)
@@ -119,7 +136,7 @@ impl Ledger {
     pub(crate) fn unanswered_since(&mut self, then: Instant) -> Vec<String> {
         let overdue = |finished: &mut Finished| finished.sent_at.take_if(|at| *at <= then).is_some();
         let finished = self.held.values_mut().filter_map(|entry| match entry {
-            Entry::Going(_) => None,
+            Entry::Going(_) | Entry::Stopped(_) => None,
             Entry::Finished(finished) => Some(finished),
         });
         finished.filter_map(|one| overdue(one).then(|| one.report.token.clone())).collect()
@@ -128,32 +145,56 @@ impl Ledger {
     pub(crate) fn all_going(&self) -> impl Iterator<Item = &Arc<Attempt>> {
         self.held.values().filter_map(|entry| match entry {
             Entry::Going(attempt) => Some(attempt),
+            Entry::Stopped(_) | Entry::Finished(_) => None,
+        })
+    }
+
+    /// Those that a handler may be at, whether they count or not.
+    pub(crate) fn all_running(&self) -> impl Iterator<Item = &Arc<Attempt>> {
+        self.held.values().filter_map(|entry| match entry {
+            Entry::Going(attempt) | Entry::Stopped(attempt) => Some(attempt),
             Entry::Finished(_) => None,
         })
     }
 
     pub(crate) fn all_reports(&self) -> impl Iterator<Item = &Report> {
         self.held.values().filter_map(|entry| match entry {
-            Entry::Going(_) => None,
+            Entry::Going(_) | Entry::Stopped(_) => None,
             Entry::Finished(finished) => Some(&finished.report),
         })
     }
 
-    /// What a beat tells the server. An attempt stays here until its result is acknowledged: absence means lost.
+    /// What a beat tells the server. An attempt stays here until its result is acknowledged: absence means lost. One that was
+    /// stopped stays until its handler is gone: absence means that its place is free.
     pub(crate) fn inventory(&self) -> Vec<Held> {
         self.held.values().filter_map(Entry::shown).collect()
     }
 }
 
-pub(crate) enum Forgotten {
+/// What became of an attempt that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Result,
+    /// It was stopped before, and now it is gone.
+    Gone,
+    Nothing,
+}
+
+/// What there was of an attempt that no longer counts.
+pub(crate) enum Stopped {
     Going(Arc<Attempt>),
     Finished,
+    Unknown,
 }
 
 impl Entry {
+    fn counts(&self) -> bool {
+        !matches!(self, Self::Stopped(_))
+    }
+
     fn shown(&self) -> Option<Held> {
         let (job_id, token, started_at_ms, hidden) = match self {
-            Self::Going(attempt) => {
+            Self::Going(attempt) | Self::Stopped(attempt) => {
                 let assignment = &attempt.assignment;
                 (&assignment.job_id, &assignment.token, attempt.started_at_ms(), attempt.is_hidden())
             }
@@ -187,19 +228,26 @@ mod tests {
         assert!(!ledger.take(&one), "a repeated assignment is not taken");
         assert_eq!((ledger.inventory().len(), ledger.highest()), (1, 7));
         assert!(!ledger.acknowledge("a"), "nothing to acknowledge before the result");
-        assert!(ledger.finish(&one, report("a")));
+        assert_eq!(ledger.finish(&one, report("a")), Kept::Result);
         assert_eq!(ledger.inventory().len(), 1);
         assert!(ledger.acknowledge("a"));
         assert!(ledger.is_empty());
     }
 
     #[test]
-    fn a_forgotten_attempt_cannot_finish() {
+    fn a_stopped_attempt_is_in_the_inventory_until_it_is_gone_and_has_no_result() {
         let mut ledger = Ledger::default();
         let one = attempt(1, "a");
         ledger.take(&one);
-        assert!(matches!(ledger.forget("a"), Some(Forgotten::Going(_))));
-        assert!(!ledger.finish(&one, report("a")));
+        assert!(matches!(ledger.stop("a"), Stopped::Going(_)));
+        assert!(matches!(ledger.stop("a"), Stopped::Going(_)), "said twice");
+        assert!(ledger.is_empty() && !ledger.is_held("a") && ledger.all_going().next().is_none());
+        assert_eq!((ledger.inventory().len(), ledger.all_running().count()), (1, 1));
+        assert!(!ledger.take(&one), "what was stopped is not begun again");
+        assert_eq!(ledger.finish(&one, report("a")), Kept::Gone);
+        assert!(ledger.inventory().is_empty());
+        assert_eq!(ledger.finish(&one, report("a")), Kept::Nothing);
+        assert!(matches!(ledger.stop("a"), Stopped::Unknown));
     }
 
     #[test]

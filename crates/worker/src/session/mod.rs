@@ -35,6 +35,7 @@ pub(crate) use self::load::GpuLoad;
 use crate::access::Bearer;
 use crate::error::WorkerError;
 use crate::registry::Registry;
+use crate::trace::SpanSink;
 
 /// Everything a session needs, checked.
 pub(crate) struct Setup {
@@ -45,11 +46,12 @@ pub(crate) struct Setup {
     pub journal: Option<PathBuf>,
     pub drain_timeout: Duration,
     pub gpu_load: Option<GpuLoad>,
+    pub spans: Option<SpanSink>,
 }
 
 /// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load } = setup;
+    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans } = setup;
     let (journal, writer, restored) = match journal {
         Some(path) => {
             let (journal, writer, restored) =
@@ -58,7 +60,7 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
         }
         None => (None, None, Vec::new()),
     };
-    let crew = Arc::new(Crew::new(profile, registry, journal, restored));
+    let crew = Arc::new(Crew::new(profile, registry, journal, restored).watched_by(spans));
     let (stop_at, stops) = watch::channel(None);
     let link = Link { crew: crew.clone(), addresses, bearer, stop_at };
     let ended = attend(link, stops, Gauge::new(gpu_load), drain_timeout, shutdown).await;

@@ -28,6 +28,8 @@ pub(crate) struct Outbox {
     logs_dropped: u64,
     beat: Option<Beat>,
     draining: bool,
+    /// Stopped attempts that are gone.
+    let_go: Vec<String>,
 }
 
 impl Outbox {
@@ -66,6 +68,10 @@ impl Outbox {
         self.results.extend(tokens);
     }
 
+    pub(crate) fn push_let_go(&mut self, token: String) {
+        self.let_go.push(token);
+    }
+
     pub(crate) fn push_draining(&mut self) {
         self.draining = true;
     }
@@ -75,13 +81,16 @@ impl Outbox {
     pub(crate) fn rewind(&mut self, ledger: &Ledger, draining: bool) {
         self.beat = None;
         self.draining = draining;
+        // The inventory of the greeting has told it.
+        self.let_go.clear();
         self.starts = ledger.all_going().filter(|a| a.started_at_ms().is_some()).map(|a| a.token().to_owned()).collect();
         self.results = ledger.all_reports().map(|report| report.token.clone()).collect();
     }
 
     /// Everything that waits, as one message; none when nothing does.
     pub(crate) fn next_message(&mut self, ledger: &mut Ledger) -> Option<WorkerMessage> {
-        let mut message = WorkerMessage { draining: std::mem::take(&mut self.draining), ..WorkerMessage::default() };
+        let (draining, let_go) = (std::mem::take(&mut self.draining), std::mem::take(&mut self.let_go));
+        let mut message = WorkerMessage { draining, let_go, ..WorkerMessage::default() };
         self.fill_starts(&mut message, ledger);
         self.fill_results(&mut message, ledger);
         self.fill_logs(&mut message, ledger);
@@ -169,14 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_forgotten_attempt() {
+    fn nothing_but_its_end_is_said_of_a_stopped_attempt() {
         let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
         held(&mut ledger, "a");
         outbox.push_start("a".to_owned());
         outbox.push_log(line("a", "hello"));
         outbox.push_progress(ProgressReport { token: "a".to_owned(), ..ProgressReport::default() });
-        ledger.forget("a");
+        ledger.stop("a");
         assert!(outbox.next_message(&mut ledger).is_none());
+        outbox.push_let_go("a".to_owned());
+        let said = outbox.next_message(&mut ledger);
+        assert_eq!(said, Some(WorkerMessage { let_go: vec!["a".to_owned()], ..WorkerMessage::default() }));
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Live {
     fn job(&self, mut new: NewJob, gate: Option<Gate>, part: RunRef, id: JobId) -> Result<Arc<JobRequest>, Failure> {
         let head = &self.run.head;
         let caller = Caller::of_kind(head.tenant.clone(), head.actor.clone(), head.actor_type.clone());
+        let caller = Caller { trace: head.context(), ..caller };
         // The overlay that a policy has for this workflow holds for every job of it, whatever its labels say.
         new.labels.insert(WORKFLOW_LABEL.to_owned(), head.dag.name.to_string());
         let request = JobRequest::check(new, &caller, || id).map_err(|errors| {

@@ -172,6 +172,8 @@ pub fn begin(
         tainted: false,
         output: None,
         parent,
+        trace: caller.trace,
+        reruns: 0,
         done: 0,
         total: u32::try_from(dag.nodes.len()).unwrap_or(u32::MAX),
     };

@@ -46,6 +46,7 @@ impl Step<'_> {
             failure: None,
             closing: None,
             output: None,
+            reruns: head.reruns + 1,
             ..head.clone()
         };
     }

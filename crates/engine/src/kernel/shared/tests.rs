@@ -104,6 +104,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        parent: None,
         run: None,
         gate: None,
     })

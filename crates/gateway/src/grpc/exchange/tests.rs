@@ -30,7 +30,7 @@ fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {
         judgement,
     };
     let hash = request.hash();
-    Assignment { number: 1, job: Arc::new(submit(Arc::new(request), hash, &env).job), timeout: Duration::ZERO }
+    Assignment { number: 1, job: Arc::new(submit(Arc::new(request), hash, &env).job), timeout: Duration::ZERO, trace: None }
 }
 
 fn merged(items: Vec<ToWorker>) -> Vec<v1::ServerMessage> {

@@ -86,6 +86,9 @@ pub(in crate::rest) struct Run {
     version: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_run_id: Option<String>,
+    /// The trace that all its jobs are in; absent if nobody follows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
     /// In topological order, each followed by its items. Not in lists; in events only those that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Node>>,
@@ -203,6 +206,7 @@ impl From<&core::RunHead> for Run {
             percent: lockgate_proto::percent(head),
             version: head.version,
             parent_run_id: head.parent.as_ref().map(|parent| parent.run.to_string()),
+            trace_id: head.trace.map(|trace| trace.trace.to_string()),
             nodes: None,
         }
     }

@@ -1,5 +1,7 @@
 //! Dead letters and their replay.
 
+use std::collections::BTreeMap;
+
 use lockgate_core::job as core;
 use lockgate_engine::Replayed as EngineReplayed;
 use lockgate_ports::Listing;
@@ -30,6 +32,8 @@ pub(in crate::rest) struct DeadLetter {
     attempts: u32,
     life: u32,
     at: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -53,6 +57,7 @@ impl From<&core::DeadLetter> for DeadLetter {
             attempts: letter.attempts,
             life: letter.life,
             at: time(letter.at),
+            labels: letter.labels.clone(),
         }
     }
 }

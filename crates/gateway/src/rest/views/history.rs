@@ -2,7 +2,7 @@
 
 use lockgate_core::job::{self as core, Reason};
 use lockgate_engine::Progress as EngineProgress;
-use lockgate_ports::LogLine as PortsLogLine;
+use lockgate_ports::KeptLine;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -44,6 +44,8 @@ pub(in crate::rest) struct Logs {
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct LogLine {
+    /// Grows with every line, not always by one.
+    no: u64,
     attempt: u32,
     at: String,
     line: String,
@@ -72,9 +74,14 @@ impl From<&EngineProgress> for Progress {
     }
 }
 
-impl From<Vec<PortsLogLine>> for Logs {
-    fn from(lines: Vec<PortsLogLine>) -> Self {
-        let line = |line: PortsLogLine| LogLine { attempt: line.attempt, at: time(line.at), line: line.line.to_string() };
-        Self { lines: lines.into_iter().map(line).collect() }
+impl From<Vec<KeptLine>> for Logs {
+    fn from(lines: Vec<KeptLine>) -> Self {
+        Self { lines: lines.iter().map(LogLine::from).collect() }
+    }
+}
+
+impl From<&KeptLine> for LogLine {
+    fn from(KeptLine { no, line }: &KeptLine) -> Self {
+        Self { no: *no, attempt: line.attempt, at: time(line.at), line: line.line.to_string() }
     }
 }

@@ -49,8 +49,8 @@ pub(in crate::rest) struct Job {
     timeout_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     requires: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace_id: Option<String>,
+    /// As the client named it, else the id of the trace.
+    trace_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_key: Option<String>,
     state: &'static str,
@@ -165,7 +165,7 @@ impl Job {
             max_attempts: request.max_attempts(&defaults.limits),
             timeout_ms: u64::try_from(request.timeout(&defaults.timeouts).as_millis()).unwrap_or(u64::MAX),
             requires: request.requires.iter().map(ToString::to_string).collect(),
-            trace_id: request.trace_id.as_ref().map(ToString::to_string),
+            trace_id: request.trace_name(),
             concurrency_key: request.concurrency_key.as_ref().map(ToString::to_string),
             state: life.state.as_str(),
             phase: phase(life.state.phase()),

@@ -26,7 +26,7 @@ pub(super) use dag::{Dag, Dags, Run, Runs, Started, StoredDag};
 pub(super) use dead_letter::{DeadLetter, DeadLetters, Replayed};
 pub(super) use governance::{Activated, AuditRows, Breakers, Config, Configs, Policies, Verified};
 pub(super) use health::Health;
-pub(super) use history::{Event, Logs, Progress};
+pub(super) use history::{Event, LogLine, Logs, Progress};
 pub(super) use job::{Job, Jobs};
 pub(super) use overview::{Queues, Workers};
 pub(super) use pools::{DrainedWorker, PoolChanged, Pools};

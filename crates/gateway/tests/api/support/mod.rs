@@ -85,6 +85,7 @@ impl Server {
             counters: None,
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(7)),
+            spans: None,
         };
         let mut registry = Registry::default();
         let engine = Engine::new(ports, engine, Metrics::new(&mut registry));

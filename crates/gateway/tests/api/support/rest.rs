@@ -76,7 +76,11 @@ impl Server {
 
     /// Follows a job's events.
     pub(crate) async fn events(&self, id: &str, last_seen: Option<u64>) -> Events {
-        let mut request = self.request("GET", &format!("/v1/jobs/{id}/events"));
+        self.listen(&format!("/v1/jobs/{id}/events"), last_seen).await
+    }
+
+    pub(crate) async fn listen(&self, path: &str, last_seen: Option<u64>) -> Events {
+        let mut request = self.request("GET", path);
         if let Some(last) = last_seen {
             request = request.header("last-event-id", last);
         }

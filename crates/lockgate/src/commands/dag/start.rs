@@ -1,6 +1,7 @@
 //! Starting a run.
 
 use clap::Args;
+use lockgate_core::trace::{BadParent, TraceParent};
 use lockgate_proto::v1;
 use serde_json::{Map, Value};
 
@@ -38,6 +39,10 @@ pub(super) struct Start {
     #[arg(long, default_value = "", hide_default_value = true)]
     key: String,
 
+    /// W3C trace context of what this run is part of
+    #[arg(long, env = "TRACEPARENT", hide_env_values = true, value_name = "CONTEXT")]
+    traceparent: Option<String>,
+
     /// Follow the run until it is over
     #[arg(long)]
     watch: bool,
@@ -47,6 +52,13 @@ impl Start {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let params_json = params(self.params.as_deref(), self.param)?;
         let request = v1::StartDagRequest { dag: self.dag, version: self.version, params_json, idempotency_key: self.key };
+        let mut request = tonic::Request::new(request);
+        if let Some(context) = self.traceparent.filter(|context| !context.is_empty()) {
+            let wrong = |_| CliError::Usage(format!("--traceparent {context:?}: {BadParent}"));
+            let checked: TraceParent = context.parse().map_err(wrong)?;
+            let value = checked.to_string().parse().map_err(|_| CliError::Usage(BadParent.to_string()))?;
+            request.metadata_mut().insert("traceparent", value);
+        }
         let response = session.orchestrator().start_dag(request).await;
         let started = view::StartedRun::from(session.answer(response)?);
         let out = session.out;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_core::verdict::BUILTIN_ALLOW;
+use lockgate_gateway::Doors;
 use serde::Serialize;
 
 use super::Serve;
@@ -55,8 +56,10 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         None => format!("{BUILTIN_ALLOW} (no policy configured: every job is allowed)"),
     };
     let pools = server.pools.as_ref().map(|active| format!("version {} ({})", active.version, active.id));
+    let shown = server.cast.doors == Doors::All && !serve.no_dashboard;
     let rows = [
         ("API", Some(started.api.clone() + "  (gRPC and REST)")),
+        ("Browser", shown.then(|| format!("{}/", started.api))),
         ("Metrics", Some(started.metrics.clone())),
         ("Data", Some(started.data)),
         ("Policy", Some(policy)),

@@ -141,6 +141,7 @@ mod tests {
             counters: None,
             clock,
             entropy: Arc::new(SeededEntropy::new(7)),
+            spans: None,
         };
         Engine::new(ports, Settings::default(), Metrics::new(&mut Registry::default()))
     }

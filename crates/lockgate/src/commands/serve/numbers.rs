@@ -4,6 +4,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use lockgate_nats::{DoorCounters, NatsBus};
+use lockgate_otlp::{Counters, Exporter};
 use lockgate_postgres::PostgresStore;
 use lockgate_redis::RedisLanes;
 use lockgate_sqlite::SqliteStore;
@@ -35,6 +36,12 @@ const LETTERS: [Meaning; 4] = [
     ("lockgate_letters_dead", "Submits over NATS that became dead letters"),
 ];
 
+/// What only a process that writes spans has.
+const SPANS: [Meaning; 2] = [
+    ("lockgate_spans_exported", "Spans that the collector took"),
+    ("lockgate_spans_dropped", "Spans that found no room, or that the collector did not take"),
+];
+
 /// Reads numbers whenever somebody asks for the metrics.
 struct Numbers<F>(F);
 
@@ -58,6 +65,15 @@ impl<F: Fn() -> Vec<(Meaning, u64)> + Send + Sync + 'static> Collector for Numbe
 pub(super) fn of_sqlite(registry: &mut Registry, store: &Arc<SqliteStore>) {
     let store = store.clone();
     registry.register_collector(Box::new(Numbers(move || vec![(COMMITS, store.commits())])));
+}
+
+pub(super) fn of_spans(registry: &mut Registry, exporter: &Arc<Exporter>) {
+    let exporter = exporter.clone();
+    let numbers = move || {
+        let Counters { exported, dropped } = exporter.counters();
+        SPANS.into_iter().zip([exported, dropped]).collect()
+    };
+    registry.register_collector(Box::new(Numbers(numbers)));
 }
 
 pub(super) fn of_letters(registry: &mut Registry, meter: impl Fn() -> DoorCounters + Send + Sync + 'static) {
@@ -100,7 +116,7 @@ mod tests {
         for (name, kind, labels, help) in ConnectionMetrics::described() {
             text += &format!("| `{name}` | {kind} | {labels} | {help} |\n");
         }
-        for (name, help) in std::iter::once(COMMITS).chain(SHARED).chain(LETTERS) {
+        for (name, help) in std::iter::once(COMMITS).chain(SHARED).chain(LETTERS).chain(SPANS) {
             text += &format!("| `{name}_total` | counter |  | {help} |\n");
         }
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");

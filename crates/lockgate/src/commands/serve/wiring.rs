@@ -7,18 +7,18 @@ use lockgate_core::access::ApiKey;
 use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, MadeKey, Metrics, Ports, Settings};
 use lockgate_gateway::{Access, ConnectionMetrics, Gateway, GatewaySettings};
-use lockgate_nats::Doors;
-use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, StoreError};
+use lockgate_otlp::Exporter;
+use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, Spans, StoreError};
+use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
-use lockgate_worker::{Worker, WorkerError};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
+use super::parts::{Part, api_part, built_in, ended, engine_part, followed, letters_part, metrics_part, spans_part};
 use super::roles::Cast;
-use super::{Serve, banner, governance, keyfile};
+use super::{Serve, banner, governance, keyfile, numbers};
 use crate::clock::SystemClock;
 use crate::effects;
 use crate::entropy::SystemEntropy;
@@ -45,90 +45,41 @@ pub(super) struct Server {
     inner: Option<Part>,
     metrics_server: Part,
     engine: Part,
+    /// Where spans go.
+    spans: Option<Part>,
+    /// For what is said of it.
+    handle: Engine,
 }
 
-/// A task and the switch that ends it.
-struct Part {
-    name: &'static str,
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+/// The worker in this process, if there is one.
+#[derive(Default)]
+struct Crew {
+    session: Option<SessionId>,
+    /// Its own, where the API's has TLS.
+    door: Option<TcpListener>,
+    worker: Option<Worker>,
 }
 
-impl Part {
-    fn start<F: Future<Output = ()> + Send + 'static>(
-        name: &'static str,
-        run: impl FnOnce(watch::Receiver<bool>) -> F,
-    ) -> Self {
-        let (stop, stopping) = watch::channel(false);
-        Self { name, stop, task: tokio::spawn(run(stopping)) }
+impl Crew {
+    fn new(
+        serve: &Serve,
+        listen: SocketAddr,
+        inner: Option<TcpListener>,
+        session: SessionId,
+        key: Option<&ApiKey>,
+    ) -> Result<Self, CliError> {
+        let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
+        let worker = serve.worker(door, &session, key)?;
+        Ok(Self { session: Some(session), door: inner, worker: Some(worker) })
     }
 
-    async fn stop(self) {
-        self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, part = self.name, "a part of the server ended badly");
+    /// Tells the exporter what it does.
+    fn watched(mut self, exporter: Option<&Arc<Exporter>>) -> Self {
+        if let Some(exporter) = exporter.cloned() {
+            self.worker = self.worker.map(|worker| worker.spans(move |span| exporter.record(vec![span])));
         }
+        self
     }
-
-    /// Waits until the part ends; says which one and how. Nobody may stop it afterwards.
-    async fn ended(&mut self) -> String {
-        match (&mut self.task).await {
-            Ok(()) => format!("{} ended by itself", self.name),
-            Err(error) => format!("{} ended badly: {error}", self.name),
-        }
-    }
-}
-
-fn followed(file: ConfigFile, engine: &Engine) -> Part {
-    let engine = engine.clone();
-    Part::start(file.kind.name, |stopping| file.watch(engine, stopping))
-}
-
-fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> Part {
-    Part::start(name, |stopping| async move {
-        if let Err(error) = gateway.serve(listener, stopped(stopping)).await {
-            tracing::error!(%error, "the API could not be served");
-        }
-    })
-}
-
-fn letters_part(doors: Doors) -> Part {
-    Part::start("the door for letters", |stopping| async move {
-        stopped(stopping).await;
-        doors.stop().await;
-    })
-}
-
-/// The server goes on without a worker that left because an operator or the pools in force do not want it.
-fn built_in(worker: Worker) -> Part {
-    Part::start("the built-in worker", |stopping| async move {
-        match worker.run_until(stopped(stopping.clone())).await {
-            Ok(()) if *stopping.borrow() => {}
-            Ok(()) => {
-                tracing::warn!("an operator drained the built-in worker; the server goes on without it");
-                stopped(stopping).await;
-            }
-            // Its pool left the pools in force, and it had to attach again.
-            Err(error @ WorkerError::Refused(_)) => {
-                tracing::error!(%error, "the built-in worker was refused; the server goes on without it");
-                stopped(stopping).await;
-            }
-            Err(error) => tracing::error!(%error, "the built-in worker ended"),
-        }
-    })
-}
-
-/// What is not there does not end.
-async fn ended(part: Option<&mut Part>) -> String {
-    match part {
-        Some(part) => part.ended().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn stopped(mut stopping: watch::Receiver<bool>) {
-    // A dropped sender means the same.
-    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 impl Server {
@@ -144,12 +95,14 @@ impl Server {
         let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
 
         let identity = serve.identity.identity(&serve.data, ground.shared, &*clock, &*entropy)?;
-        let session = cast.worker.then(|| entropy.session_id(clock.now()));
         let tls = serve.identity.tls()?;
-        let inner = if tls.is_some() && cast.worker { Some(inner_door().await?) } else { None };
-        let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
-        let key = identity.inside.as_ref();
-        let worker = session.as_ref().map(|session| serve.worker(door, session, key)).transpose()?;
+        let exporter = serve.exporter(&entropy.uuid(clock.now()), &mut registry)?;
+        let mut crew = Crew::default();
+        if cast.worker {
+            let inner = if tls.is_some() { Some(inner_door().await?) } else { None };
+            let session = entropy.session_id(clock.now());
+            crew = Crew::new(serve, listen, inner, session, identity.inside.as_ref())?.watched(exporter.as_ref());
+        }
 
         let ports = Ports {
             store: ground.store,
@@ -159,6 +112,7 @@ impl Server {
             clock: clock.clone(),
             entropy: entropy.clone(),
             counters: ground.counters,
+            spans: exporter.clone().map(|exporter| exporter as Arc<dyn Spans>),
         };
         let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
@@ -166,23 +120,22 @@ impl Server {
         let policy = engine.active_config(SnapshotKind::Policy).await?;
         let pools = engine.active_config(SnapshotKind::Pools).await?;
         // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
-        let worker = if serve.has_pool(&engine).await { worker } else { None };
+        let worker = if serve.has_pool(&engine).await { crew.worker } else { None };
         let settings = GatewaySettings {
-            in_process_session: session,
-            // A credential says more than a name does.
-            any_host: serve.insecure_no_auth || serve.identity.auth,
+            in_process_session: crew.session,
             doors: cast.doors,
+            dashboard: !serve.no_dashboard,
             ack: ground.ack,
             access: identity.access.clone(),
             tls,
             connections,
-            ..GatewaySettings::default()
+            ..serve.doors()
         };
         let gateway = Gateway { engine: engine.clone(), clock, settings };
         let admin = first_key(serve, &engine, &identity.access).await?;
         let letters = serve.letters(&gateway, entropy, &mut registry).await?.map(letters_part);
         let metrics_gateway = gateway.clone();
-        let behind = inner.map(|listener| (listener, gateway.behind()));
+        let behind = crew.door.map(|listener| (listener, gateway.behind()));
         Ok(Self {
             listen,
             metrics,
@@ -191,16 +144,21 @@ impl Server {
             admin,
             cast,
             fatal: ground.fatal,
+            handle: engine.clone(),
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
-            engine: Part::start("the engine", |stopping| async move { engine.run(stopping).await }),
+            engine: engine_part(engine),
             gateway: api_part("the API", gateway, api),
             letters,
-            metrics_server: Part::start("the metrics server", |stopping| async move {
-                metrics_gateway.serve_metrics(numbers, Arc::new(registry), stopped(stopping)).await;
-            }),
+            metrics_server: metrics_part(metrics_gateway, numbers, registry),
             inner: behind.map(|(listener, gateway)| api_part("the built-in worker's door", gateway, listener)),
             worker: worker.map(built_in),
+            spans: exporter.map(spans_part),
         })
+    }
+
+    /// Goes on, and asks those who look to go elsewhere.
+    pub(super) fn leave(&self) {
+        self.handle.leave();
     }
 
     pub(super) fn has_worker(&self) -> bool {
@@ -241,6 +199,10 @@ impl Server {
         }
         self.metrics_server.stop().await;
         self.engine.stop().await;
+        // The last of what the others said.
+        if let Some(spans) = self.spans {
+            spans.stop().await;
+        }
     }
 }
 
@@ -280,6 +242,20 @@ impl Serve {
         entropy.fill(&mut fresh);
         let key = governance::finding_key(&self.data, fresh)?;
         self.governance.kernel(clock, key, counters)
+    }
+
+    /// Where spans go, if anywhere; how many is among the metrics.
+    fn exporter(&self, instance: &str, registry: &mut Registry) -> Result<Option<Arc<Exporter>>, CliError> {
+        let exporter = self.spans.exporter("lockgate", instance)?;
+        if let Some(exporter) = &exporter {
+            numbers::of_spans(registry, exporter);
+        }
+        Ok(exporter)
+    }
+
+    /// A credential says more than a name does.
+    fn doors(&self) -> GatewaySettings {
+        GatewaySettings { any_host: self.insecure_no_auth || self.identity.auth, ..GatewaySettings::default() }
     }
 
     fn settings(&self) -> Settings {
@@ -336,29 +312,4 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, CliError> 
     TcpListener::bind(address)
         .await
         .map_err(|error| CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_part_that_ends_by_itself_says_which_it_is_and_how() {
-        let mut quiet = Part::start("the door", |_| async {});
-        assert_eq!(quiet.ended().await, "the door ended by itself");
-        let mut loud = Part::start("the loop", |_| async { panic!("a bug") });
-        let how = loud.ended().await;
-        assert!(how.starts_with("the loop ended badly") && how.contains("panic"), "{how}");
-    }
-
-    #[tokio::test]
-    async fn a_part_that_is_stopped_has_seen_the_switch() {
-        let (seen, was_seen) = tokio::sync::oneshot::channel();
-        let part = Part::start("the door", |stopping| async move {
-            stopped(stopping).await;
-            let _ = seen.send(());
-        });
-        part.stop().await;
-        assert_eq!(was_seen.await, Ok(()));
-    }
 }

@@ -3,6 +3,7 @@
 mod faults;
 mod health;
 mod letters;
+mod rollout;
 mod shared;
 mod stage;
 mod tls;

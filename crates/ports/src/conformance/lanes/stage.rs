@@ -280,6 +280,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         capability: None,
         risk_tags: BTreeSet::new(),
         trace_id: None,
+        parent: None,
         run: None,
         gate: None,
     }

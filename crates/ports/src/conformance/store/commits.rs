@@ -18,7 +18,8 @@ pub async fn a_new_job_is_loaded_as_it_was_committed(h: &StoreHarness) -> Proof 
         max_attempts: Some(7),
         timeout_ms: Some(1_500),
         deadline_ms: Some(60_000),
-        trace_id: Some("trace-1".to_owned()),
+        trace_id: Some("0af7651916cd43dd8448eb211c80319c".to_owned()),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         ..new_job("one")
     };
     let birth = h.birth("acme", new, allow())?;

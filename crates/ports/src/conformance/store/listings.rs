@@ -8,7 +8,7 @@ use lockgate_core::request::{Json, NewJob};
 
 use super::stage::{Found, Proof, StoreHarness, allow, cancel, fatal, ids, new_job, replay, success};
 use crate::clock::Clock;
-use crate::store::{DeadLetterQuery, JobQuery, LOG_LINES_MAX, LogLine, Store};
+use crate::store::{DeadLetterQuery, JobQuery, LOG_LINES_MAX, LogLine, Store, StoreError};
 
 /// Follows the cursor to the end.
 pub(super) async fn all_jobs(store: &dyn Store, mut query: JobQuery) -> Found<Vec<Job>> {
@@ -22,6 +22,10 @@ pub(super) async fn all_jobs(store: &dyn Store, mut query: JobQuery) -> Found<Ve
             return Ok(jobs);
         }
     }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 pub(super) async fn all_letters(store: &dyn Store, mut query: DeadLetterQuery) -> Found<Vec<DeadLetter>> {
@@ -39,10 +43,7 @@ pub(super) async fn all_letters(store: &dyn Store, mut query: DeadLetterQuery) -
 
 /// Five jobs, live and ended by turns.
 async fn mixed(h: &StoreHarness) -> Proof {
-    let labelled = |id: &str, team: &str| NewJob {
-        labels: BTreeMap::from([("team".to_owned(), team.to_owned()), ("app".to_owned(), "x".to_owned())]),
-        ..new_job(id)
-    };
+    let labelled = |id: &str, team: &str| NewJob { labels: labels(&[("team", team), ("app", "x")]), ..new_job(id) };
     let a = h.submit(labelled("a", "blue")).await?;
     h.submit(labelled("b", "red")).await?;
     let c = h.submit(NewJob { topic: "job.other".to_owned(), ..labelled("c", "blue") }).await?;
@@ -68,7 +69,6 @@ pub async fn jobs_are_listed_newest_first_over_pages(h: &StoreHarness) -> Proof 
 
 pub async fn each_filter_narrows_the_list(h: &StoreHarness) -> Proof {
     mixed(h).await?;
-    let labels = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let any = || JobQuery { limit: 2, ..JobQuery::default() };
     let cases: Vec<(JobQuery, &[&str])> = vec![
         (JobQuery { tenant: Some("other".into()), ..any() }, &["d"]),
@@ -103,7 +103,8 @@ pub async fn listed_jobs_have_no_payload(h: &StoreHarness) -> Proof {
 
 pub async fn dead_letters_are_listed_newest_first_with_each_filter(h: &StoreHarness) -> Proof {
     let late = h.submit(NewJob { deadline_ms: Some(5), topic: "job.late".to_owned(), ..new_job("late") }).await?;
-    let a = h.submit(NewJob { priority: Some(Priority::Critical), ..new_job("a") }).await?;
+    let blue = labels(&[("team", "blue"), ("app", "x")]);
+    let a = h.submit(NewJob { priority: Some(Priority::Critical), labels: blue, ..new_job("a") }).await?;
     let b = h.submit_as("other", new_job("b"), allow()).await?;
     let c = h.submit(new_job("c")).await?;
     for job in [&b, &a, &c] {
@@ -118,6 +119,8 @@ pub async fn dead_letters_are_listed_newest_first_with_each_filter(h: &StoreHarn
         (DeadLetterQuery { topic: Some("job.echo".into()), ..any() }, &["c", "a", "b"]),
         (DeadLetterQuery { priority: Some(Priority::Critical), ..any() }, &["a"]),
         (DeadLetterQuery { reason: Some(Reason::DeadlineExceeded), ..any() }, &["late"]),
+        (DeadLetterQuery { labels: labels(&[("team", "blue")]), ..any() }, &["a"]),
+        (DeadLetterQuery { labels: labels(&[("team", "blue"), ("app", "y")]), ..any() }, &[]),
         (DeadLetterQuery { reason: Some(Reason::Fatal), tenant: Some("acme".into()), ..any() }, &["c", "a"]),
     ];
     for (query, expected) in cases {
@@ -144,17 +147,28 @@ pub async fn logs_are_kept_in_order_and_bounded(h: &StoreHarness) -> Proof {
     let line =
         |id: &str, n: usize| LogLine { job_id: id.into(), attempt: 1, at: h.clock.now(), line: format!("line {n}").into() };
     h.store.append_logs(vec![line("one", 0), line("two", 0), line("ghost", 0), line("one", 1)]).await?;
-    assert_eq!(h.store.logs(&"one".into(), 10).await?, [line("one", 0), line("one", 1)]);
-    assert_eq!(h.store.logs(&"one".into(), 1).await?, [line("one", 1)]);
-    assert_eq!(h.store.logs(&"ghost".into(), 10).await?, []);
+    assert_eq!(logs(h, "one", 0, 10).await?.1, [line("one", 0), line("one", 1)]);
+    assert_eq!(logs(h, "one", 0, 1).await?.1, [line("one", 1)]);
+    assert_eq!(logs(h, "ghost", 0, 10).await?.1, []);
+    let (seen, _) = logs(h, "one", 0, 10).await?;
+    assert_eq!(logs(h, "one", seen[0], 10).await?.1, [line("one", 1)], "a reader goes on after what it has seen");
+    assert_eq!(logs(h, "one", seen[1], 10).await?.1, []);
     h.store.append_logs((2..LOG_LINES_MAX + 3).map(|n| line("one", n)).collect()).await?;
-    let kept = h.store.logs(&"one".into(), usize::MAX).await?;
+    let (numbers, kept) = logs(h, "one", 0, usize::MAX).await?;
+    assert!(numbers.is_sorted_by(|a, b| a < b) && numbers[0] > seen[1], "numbers grow and are never used again");
+    assert_eq!(logs(h, "one", seen[1], usize::MAX).await?.1, kept, "what was dropped is not waited for");
     assert_eq!(
         (kept.len(), kept.first(), kept.last()),
         (LOG_LINES_MAX, Some(&line("one", 3)), Some(&line("one", LOG_LINES_MAX + 2)))
     );
-    assert_eq!(h.store.logs(&"two".into(), 10).await?, [line("two", 0)]);
+    assert_eq!(logs(h, "two", 0, 10).await?.1, [line("two", 0)]);
     Ok(())
+}
+
+/// Numbers and lines.
+async fn logs(h: &StoreHarness, id: &str, after: u64, limit: usize) -> Result<(Vec<u64>, Vec<LogLine>), StoreError> {
+    let kept = h.store.logs(&id.into(), after, limit).await?;
+    Ok(kept.into_iter().map(|kept| (kept.no, kept.line)).unzip())
 }
 
 pub async fn an_unknown_job_has_nothing(h: &StoreHarness) -> Proof {

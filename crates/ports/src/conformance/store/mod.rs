@@ -38,6 +38,7 @@ pub mod snapshots;
 pub mod stage;
 pub mod tenants;
 pub mod tenants_erased;
+pub mod timelines;
 pub mod trail;
 pub mod upkeep;
 
@@ -276,6 +277,12 @@ macro_rules! store_conformance {
                 erasing_goes_on_call_by_call,
                 erasing_is_told_once_and_the_chain_still_verifies,
                 what_was_pruned_while_erasing_is_told_too,
+            }
+            timelines {
+                tokens_of_another_timeline_do_not_count,
+                the_lost_attempt_of_another_timeline_does_not_count_either,
+                nothing_is_renewed_while_somebody_is_at_work,
+                a_long_list_of_jobs_is_renewed_to_its_end,
             }
         }
     };

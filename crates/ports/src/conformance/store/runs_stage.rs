@@ -90,6 +90,8 @@ pub(super) fn head(h: &StoreHarness, run: &str) -> RunHead {
         output: None,
         parent: None,
         done: 0,
+        trace: None,
+        reruns: 0,
         total: 3,
     }
 }

@@ -27,6 +27,8 @@ fn full_head(h: &StoreHarness, run: &str) -> RunHead {
         closing: Some(Closing::CancelAndCompensate),
         tainted: true,
         output: Some(Json::trusted("[1,2]")),
+        trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
+        reruns: 2,
         done: 1,
         total: 4,
         ..child_of("run-parent", head(h, run))

@@ -71,7 +71,8 @@ async fn each_job(store: &dyn Store, jobs: &[JobId], parts: &mut Snapshot) -> Fo
         add(parts, format!("job {id}"), detail);
         let page = store.events(id, 3).await?;
         add(parts, format!("events of {id}"), page.map(|page| (page.events, page.state)));
-        add(parts, format!("logs of {id}"), store.logs(id, 5).await?);
+        let logs: Vec<_> = store.logs(id, 0, 5).await?.into_iter().map(|kept| kept.line).collect();
+        add(parts, format!("logs of {id}"), logs);
     }
     Ok(())
 }

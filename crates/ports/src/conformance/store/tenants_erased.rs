@@ -84,7 +84,7 @@ async fn traces(h: &StoreHarness, tenant: &str) -> Found<String> {
     let slots = SlotQuery { tenant: owner.clone(), schedule: "cron".into(), cursor: None, limit: 100 };
     let slots = h.store.list_slots(slots).await?.items;
     let dags = h.store.dags(&owner, None, 100).await?;
-    let logs = h.store.logs(&format!("{tenant}-done").as_str().into(), 10).await?;
+    let logs = h.store.logs(&format!("{tenant}-done").as_str().into(), 0, 10).await?;
     let outbox = h.store.outbox(100).await?.into_iter().filter(|row| row.job_id.as_str().starts_with(tenant));
     let outbox: Vec<_> = outbox.collect();
     let due = h.store.due_schedules(100).await?.into_iter().filter(|row| row.tenant == owner).count();

@@ -84,14 +84,14 @@ pub async fn pruning_spares_live_jobs_and_takes_all_that_belongs(h: &StoreHarnes
     h.advance_ms(1);
     assert_eq!(h.store.prune(Duration::from_secs(1), 10).await?, 1);
     assert!(h.store.detail(&"old".into()).await?.is_none());
-    assert_eq!(h.store.logs(&"old".into(), 10).await?, []);
+    assert_eq!(h.store.logs(&"old".into(), 0, 10).await?, []);
     let letters = h.store.dead_letters(DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() }).await?;
     assert_eq!(letters.items, []);
     assert_eq!((h.load("live").await?, h.load("reborn").await?), (live, reborn));
     let again = dead.next(replay(), &h.env(allow()))?;
     assert_eq!(h.commit(again).await?, Err(ChangeError::Conflict), "what was pruned cannot come back");
     let anew = h.submit(new_job("old")).await?;
-    assert_eq!((anew.version, h.store.logs(&"old".into(), 10).await?), (1, Vec::new()));
+    assert_eq!((anew.version, h.store.logs(&"old".into(), 0, 10).await?), (1, Vec::new()));
     Ok(())
 }
 

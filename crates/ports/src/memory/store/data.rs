@@ -13,9 +13,9 @@ use lockgate_core::schedule::{Schedule, Slot, SlotKey};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
-use crate::store::{Active, DagRow, LogLine, OutboxRow, SnapshotKind};
+use crate::store::{Active, DagRow, KeptLine, OutboxRow, SnapshotKind};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Data {
     pub(super) jobs: BTreeMap<JobSeq, Row>,
     /// The last number given to a job, never given again.
@@ -26,7 +26,7 @@ pub(super) struct Data {
     pub(super) last_letter: i64,
     pub(super) outbox: BTreeMap<i64, OutboxRow>,
     pub(super) last_outbox: i64,
-    pub(super) logs: BTreeMap<JobSeq, VecDeque<LogLine>>,
+    pub(super) logs: BTreeMap<JobSeq, VecDeque<KeptLine>>,
     pub(super) edges: BTreeMap<EdgeId, Edge>,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     pub(super) leases: BTreeMap<String, Lease>,
@@ -54,13 +54,14 @@ pub(super) struct Data {
 pub(super) type ScheduleName = (TenantId, Arc<str>);
 
 /// Of one schedule.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Slots {
     /// With their places.
     pub(super) rows: BTreeMap<SlotKey, (i64, Slot)>,
     pub(super) listed: BTreeSet<(i64, SlotKey)>,
 }
 
+#[derive(Clone)]
 pub(super) struct Row {
     pub(super) job: Job,
     pub(super) events: Vec<JobEvent>,
@@ -69,6 +70,7 @@ pub(super) struct Row {
     pub(super) delayed: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct RunRow {
     /// Its place in lists.
     pub(super) no: i64,
@@ -79,6 +81,7 @@ pub(super) struct RunRow {
 }
 
 /// The key of a run.
+#[derive(Clone)]
 pub(super) struct TakenKey {
     pub(super) run: RunId,
     pub(super) hash: RequestHash,
@@ -86,28 +89,33 @@ pub(super) struct TakenKey {
 }
 
 /// Something happened that a run has not heard yet.
+#[derive(Clone)]
 pub(super) struct News {
     pub(super) run: RunId,
     pub(super) of: Source,
     pub(super) at: Timestamp,
 }
 
+#[derive(Clone)]
 pub(super) enum Source {
     Job(JobSeq),
     Run(RunId),
 }
 
 /// An idempotency key and the job it names.
+#[derive(Clone)]
 pub(super) struct Key {
     pub(super) seq: JobSeq,
     pub(super) free_at: Timestamp,
 }
 
+#[derive(Clone)]
 pub(super) struct Edge {
     pub(super) expires_at: Timestamp,
     pub(super) closed_at: Option<Timestamp>,
 }
 
+#[derive(Clone)]
 pub(super) struct Session {
     pub(super) epoch: u64,
     pub(super) edge: EdgeId,
@@ -116,6 +124,7 @@ pub(super) struct Session {
 }
 
 /// The epoch outlives its holder, so that it never goes back.
+#[derive(Clone)]
 pub(super) struct Lease {
     pub(super) holder: Option<String>,
     pub(super) epoch: u64,

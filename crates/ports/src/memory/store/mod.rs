@@ -14,6 +14,7 @@ mod runs;
 mod schedules;
 mod sessions;
 mod tenants;
+mod timelines;
 mod trail;
 mod upkeep;
 
@@ -32,12 +33,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, LeaseRow,
-    Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow,
-    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
+    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
+    LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs,
+    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
+pub use timelines::MemoryBackup;
 
 #[derive(Clone)]
 pub struct MemoryStore {
@@ -136,8 +138,8 @@ impl Jobs for MemoryStore {
         Ok(())
     }
 
-    async fn logs(&self, id: &JobId, limit: usize) -> Result<Vec<LogLine>, StoreError> {
-        Ok(self.open().0.logs(id, limit))
+    async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
+        Ok(self.open().0.logs(id, after, limit))
     }
 }
 

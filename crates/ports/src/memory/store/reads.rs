@@ -11,7 +11,7 @@ use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 
 use super::data::{Data, Row};
-use crate::store::{Cursor, DeadLetterQuery, JobQuery, LOG_LINES_MAX, Listing, LogLine};
+use crate::store::{Cursor, DeadLetterQuery, JobQuery, KeptLine, LOG_LINES_MAX, Listing, LogLine, has_labels};
 
 impl Data {
     pub(super) fn list(&self, query: &JobQuery) -> Listing<Job> {
@@ -30,6 +30,7 @@ impl Data {
                 && query.topic.as_ref().is_none_or(|topic| *topic == letter.topic)
                 && query.priority.is_none_or(|priority| priority == letter.priority)
                 && query.reason.is_none_or(|reason| reason == letter.reason)
+                && has_labels(&letter.labels, &query.labels)
         });
         let page: Vec<(i64, &DeadLetter)> = letters.map(|(n, (_, letter))| (*n, letter)).take(query.limit.max(1)).collect();
         let full = page.len() == query.limit.max(1);
@@ -89,16 +90,18 @@ impl Data {
         for line in lines {
             let Some(seq) = self.ids.get(&line.job_id) else { continue };
             let kept = self.logs.entry(*seq).or_default();
-            kept.push_back(line);
+            let no = kept.back().map_or(0, |last| last.no) + 1;
+            kept.push_back(KeptLine { no, line });
             if kept.len() > LOG_LINES_MAX {
                 kept.pop_front();
             }
         }
     }
 
-    pub(super) fn logs(&self, id: &JobId, limit: usize) -> Vec<LogLine> {
+    pub(super) fn logs(&self, id: &JobId, after: u64, limit: usize) -> Vec<KeptLine> {
         let lines = self.ids.get(id).and_then(|seq| self.logs.get(seq));
-        lines.map_or_else(Vec::new, |lines| lines.iter().skip(lines.len().saturating_sub(limit)).cloned().collect())
+        let later: Vec<_> = lines.into_iter().flatten().filter(|kept| kept.no > after).cloned().collect();
+        later[later.len().saturating_sub(limit)..].to_vec()
     }
 
     /// Jobs in commit order.
@@ -122,7 +125,7 @@ fn wanted(query: &JobQuery, job: &Job) -> bool {
     query.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
         && query.topic.as_ref().is_none_or(|topic| *topic == request.topic)
         && query.state.is_none_or(|state| state == job.state())
-        && query.labels.iter().all(|(name, value)| request.labels.get(name) == Some(value))
+        && has_labels(&request.labels, &query.labels)
 }
 
 pub(super) fn without_payload(job: &Job) -> Job {

@@ -25,7 +25,7 @@ fn answer(status: &str, more: &str, body: &str) -> String {
 }
 
 async fn call(allow_private: bool, payload: &Value) -> Result<Output, JobError> {
-    run(&Caller::new(allow_private).unwrap(), &Payload::new(payload.to_string().into())).await
+    run(&Caller::new(allow_private).unwrap(), &Payload::new(payload.to_string().into()), Some("00-t-s-01")).await
 }
 
 async fn refusal(payload: Value) -> JobError {
@@ -41,7 +41,8 @@ async fn a_response_becomes_the_result() {
     assert_eq!((output.status, output.truncated), (200, false));
     assert_eq!(output.content_type.as_deref(), Some("text/plain"));
     let said = output.body;
-    for part in ["POST /a?b HTTP/1.1", "x-one: 1", "content-type: application/json", r#"{"k":2}"#] {
+    for part in ["POST /a?b HTTP/1.1", "x-one: 1", "content-type: application/json", "traceparent: 00-t-s-01", r#"{"k":2}"#]
+    {
         assert!(said.contains(part), "{part} is missing in {said}");
     }
 }
@@ -102,9 +103,9 @@ async fn a_host_that_fails_is_left_alone_for_a_while() {
     let caller = Caller::new(true).unwrap();
     let payload = Payload::new(serde_json::json!({ "url": url }).to_string().into());
     for _ in 0..20 {
-        assert!(run(&caller, &payload).await.unwrap_err().to_string().contains("500"));
+        assert!(run(&caller, &payload, None).await.unwrap_err().to_string().contains("500"));
     }
-    let error = run(&caller, &payload).await.unwrap_err();
+    let error = run(&caller, &payload, None).await.unwrap_err();
     assert!(error.to_string().contains("failed too often"), "{error}");
 }
 

@@ -1,0 +1,138 @@
+//! The parts of a server: tasks with a switch that ends them.
+
+use std::sync::Arc;
+
+use lockgate_engine::Engine;
+use lockgate_gateway::Gateway;
+use lockgate_nats::Doors;
+use lockgate_otlp::Exporter;
+use lockgate_worker::{Worker, WorkerError};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::files::ConfigFile;
+
+/// A task and the switch that ends it.
+pub(super) struct Part {
+    name: &'static str,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Part {
+    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        run: impl FnOnce(watch::Receiver<bool>) -> F,
+    ) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        Self { name, stop, task: tokio::spawn(run(stopping)) }
+    }
+
+    pub(super) async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, part = self.name, "a part of the server ended badly");
+        }
+    }
+
+    /// Waits until the part ends; says which one and how. Nobody may stop it afterwards.
+    pub(super) async fn ended(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => format!("{} ended by itself", self.name),
+            Err(error) => format!("{} ended badly: {error}", self.name),
+        }
+    }
+}
+
+pub(super) fn followed(file: ConfigFile, engine: &Engine) -> Part {
+    let engine = engine.clone();
+    Part::start(file.kind.name, |stopping| file.watch(engine, stopping))
+}
+
+pub(super) fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> Part {
+    Part::start(name, |stopping| async move {
+        if let Err(error) = gateway.serve(listener, stopped(stopping)).await {
+            tracing::error!(%error, "the API could not be served");
+        }
+    })
+}
+
+pub(super) fn engine_part(engine: Engine) -> Part {
+    Part::start("the engine", |stopping| async move { engine.run(stopping).await })
+}
+
+pub(super) fn metrics_part(gateway: Gateway, listener: TcpListener, registry: Registry) -> Part {
+    Part::start("the metrics server", |stopping| async move {
+        gateway.serve_metrics(listener, Arc::new(registry), stopped(stopping)).await;
+    })
+}
+
+pub(super) fn spans_part(exporter: Arc<Exporter>) -> Part {
+    Part::start("the sender of spans", |stopping| async move { exporter.run(stopping).await })
+}
+
+pub(super) fn letters_part(doors: Doors) -> Part {
+    Part::start("the door for letters", |stopping| async move {
+        stopped(stopping).await;
+        doors.stop().await;
+    })
+}
+
+/// The server goes on without a worker that left because an operator or the pools in force do not want it.
+pub(super) fn built_in(worker: Worker) -> Part {
+    Part::start("the built-in worker", |stopping| async move {
+        match worker.run_until(stopped(stopping.clone())).await {
+            Ok(()) if *stopping.borrow() => {}
+            Ok(()) => {
+                tracing::warn!("an operator drained the built-in worker; the server goes on without it");
+                stopped(stopping).await;
+            }
+            // Its pool left the pools in force, and it had to attach again.
+            Err(error @ WorkerError::Refused(_)) => {
+                tracing::error!(%error, "the built-in worker was refused; the server goes on without it");
+                stopped(stopping).await;
+            }
+            Err(error) => tracing::error!(%error, "the built-in worker ended"),
+        }
+    })
+}
+
+/// What is not there does not end.
+pub(super) async fn ended(part: Option<&mut Part>) -> String {
+    match part {
+        Some(part) => part.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // A dropped sender means the same.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_itself_says_which_it_is_and_how() {
+        let mut quiet = Part::start("the door", |_| async {});
+        assert_eq!(quiet.ended().await, "the door ended by itself");
+        let mut loud = Part::start("the loop", |_| async { panic!("a bug") });
+        let how = loud.ended().await;
+        assert!(how.starts_with("the loop ended badly") && how.contains("panic"), "{how}");
+    }
+
+    #[tokio::test]
+    async fn a_part_that_is_stopped_has_seen_the_switch() {
+        let (seen, was_seen) = tokio::sync::oneshot::channel();
+        let part = Part::start("the door", |stopping| async move {
+            stopped(stopping).await;
+            let _ = seen.send(());
+        });
+        part.stop().await;
+        assert_eq!(was_seen.await, Ok(()));
+    }
+}

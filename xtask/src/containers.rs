@@ -1,0 +1,30 @@
+//! The image and the compose file.
+
+use crate::root;
+use crate::tools::check;
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(root().expect("a root").join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_image_holds_one_file_and_nobody_in_it_is_root() {
+    check("hadolint", &["--failure-threshold", "warning", "deploy/Dockerfile"]);
+    let dockerfile = text("deploy/Dockerfile");
+    let (_, image) = dockerfile.split_once("FROM scratch\n").expect("nothing under it");
+    assert!(image.contains("USER 10001:10001") && !image.contains("RUN "), "{image}");
+    assert!(dockerfile.contains("+crt-static"), "nothing under it means no C library either");
+}
+
+#[test]
+fn the_compose_file_is_one_and_its_services_are_bound() {
+    check("check-jsonschema", &["--builtin-schema", "vendor.compose-spec", "deploy/compose.yaml"]);
+    let compose = text("deploy/compose.yaml");
+    for service in ["database:", "redis:", "nats:", "gateway-1:", "scheduler-1:", "worker-1:", "prometheus:", "grafana:"] {
+        assert!(compose.contains(&format!("\n  {service}")), "{service}");
+    }
+    for port in compose.lines().filter_map(|line| line.trim().strip_prefix("ports: ")) {
+        assert!(port.starts_with("[\"127.0.0.1:"), "not for other machines: {port}");
+    }
+    assert!(compose.contains("read_only: true") && compose.contains("cap_drop: [ALL]"));
+}
