@@ -127,7 +127,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 71] = [
+const ROUTES: [&str; 72] = [
     "get /healthz",
     "get /monitor/health",
     "get /readyz",
