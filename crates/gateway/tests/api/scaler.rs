@@ -63,7 +63,7 @@ async fn a_pool_is_active_while_jobs_wait_or_run_and_says_how_many() {
     let spec = keda.get_metric_spec(pool()).await.expect("told").into_inner().metric_specs;
     assert_eq!((spec[0].metric_name.as_str(), spec[0].target_size), ("lockgate-default-waiting", 2));
 
-    // One at a time, so that no assignment is overheard.
+    // One at a time: of assignments that come together only the first is taken.
     let mut worker = ScriptedWorker::attach(&server, v1::Hello { slots: 1, ..hello("s-1") }).await;
     for _ in 0..3 {
         worker.run_one(Some(succeeded("1"))).await;

@@ -1,5 +1,7 @@
 //! A worker that does exactly what a test says.
 
+use std::collections::VecDeque;
+
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use lockgate_proto::v1::worker_client::WorkerClient;
 use lockgate_proto::v1::{self, Assignment, Hello, ServerMessage, Welcome, WorkerMessage, result};
@@ -11,6 +13,8 @@ pub(crate) struct ScriptedWorker {
     pub(crate) welcome: Welcome,
     outbound: UnboundedSender<WorkerMessage>,
     inbound: Streaming<ServerMessage>,
+    /// Assignments that came while something else was waited for.
+    early: VecDeque<Assignment>,
 }
 
 pub(crate) fn hello(session: &str) -> Hello {
@@ -39,7 +43,7 @@ impl ScriptedWorker {
         outbound.unbounded_send(first).expect("open");
         let mut inbound = WorkerClient::new(server.channel().await).attach(messages).await?.into_inner();
         let welcome = inbound.message().await?.and_then(|message| message.welcome).expect("a welcome first");
-        Ok(Self { welcome, outbound, inbound })
+        Ok(Self { welcome, outbound, inbound, early: VecDeque::new() })
     }
 
     pub(crate) fn send(&self, message: WorkerMessage) {
@@ -62,6 +66,9 @@ impl ScriptedWorker {
     }
 
     pub(crate) async fn assignment(&mut self) -> Assignment {
+        if let Some(early) = self.early.pop_front() {
+            return early;
+        }
         self.until(|message| message.assignments.into_iter().next()).await
     }
 
@@ -70,7 +77,13 @@ impl ScriptedWorker {
         let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
         let results = vec![v1::Result { job_id, token: token.clone(), outcome }];
         self.send(WorkerMessage { results, ..WorkerMessage::default() });
-        self.until(|message| message.acks.into_iter().find(|ack| ack.token == token)).await.superseded
+        loop {
+            let message = self.next().await.expect("an unbroken stream").expect("not the end");
+            self.early.extend(message.assignments);
+            if let Some(ack) = message.acks.into_iter().find(|ack| ack.token == token) {
+                return ack.superseded;
+            }
+        }
     }
 
     /// Takes the next job and ends it like this.

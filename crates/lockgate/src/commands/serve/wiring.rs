@@ -90,9 +90,8 @@ impl Server {
         let connections = ConnectionMetrics::default();
         connections.register(&mut registry);
         let ground = serve.ground(&clock, &entropy, &mut registry).await?;
-        let api = bind("--listen", serve.listen).await?;
-        let numbers = bind("--metrics", serve.metrics).await?;
-        let (listen, metrics) = (api.local_addr()?, numbers.local_addr()?);
+        let (api, listen) = bind("--listen", serve.listen).await?;
+        let (numbers, metrics) = bind("--metrics", serve.metrics).await?;
 
         let identity = serve.identity.identity(&serve.data, ground.shared, &*clock, &*entropy)?;
         let tls = serve.identity.tls()?;
@@ -100,9 +99,9 @@ impl Server {
         let mut crew = Crew::default();
         if cast.worker {
             let inner = if tls.is_some() { Some(inner_door().await?) } else { None };
-            let session = entropy.session_id(clock.now());
-            crew = Crew::new(serve, listen, inner, session, identity.inside.as_ref())?.watched(exporter.as_ref());
+            crew = Crew::new(serve, listen, inner, entropy.session_id(clock.now()), identity.inside.as_ref())?;
         }
+        let crew = crew.watched(exporter.as_ref());
 
         let ports = Ports {
             store: ground.store,
@@ -134,8 +133,7 @@ impl Server {
         let gateway = Gateway { engine: engine.clone(), clock, settings };
         let admin = first_key(serve, &engine, &identity.access).await?;
         let letters = serve.letters(&gateway, entropy, &mut registry).await?.map(letters_part);
-        let metrics_gateway = gateway.clone();
-        let behind = crew.door.map(|listener| (listener, gateway.behind()));
+        let inner = crew.door.map(|door| api_part("the built-in worker's door", gateway.behind(), door));
         Ok(Self {
             listen,
             metrics,
@@ -147,10 +145,10 @@ impl Server {
             handle: engine.clone(),
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: engine_part(engine),
+            metrics_server: metrics_part(gateway.clone(), numbers, registry),
             gateway: api_part("the API", gateway, api),
             letters,
-            metrics_server: metrics_part(metrics_gateway, numbers, registry),
-            inner: behind.map(|(listener, gateway)| api_part("the built-in worker's door", gateway, listener)),
+            inner,
             worker: worker.map(built_in),
             spans: exporter.map(spans_part),
         })
@@ -305,11 +303,14 @@ async fn first_key(serve: &Serve, engine: &Engine, access: &Access) -> Result<Op
 
 /// The built-in worker has no authority to ask about our certificate, and what it says does not leave this machine.
 async fn inner_door() -> Result<TcpListener, CliError> {
-    bind("the built-in worker", SocketAddr::from(([127, 0, 0, 1], 0))).await
+    Ok(bind("the built-in worker", SocketAddr::from(([127, 0, 0, 1], 0))).await?.0)
 }
 
-async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, CliError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port")))
+/// Also says where it listens, which is not always what was asked for.
+async fn bind(flag: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port"))
+    })?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
 }
