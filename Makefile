@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster observe sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ chaos: ## break an installation on purpose, fault by fault, and show how it reco
 chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and NATS of its own; minutes
 	$(CARGO) build -p lockgate
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/debug/lockgate chaos --cluster
+
+observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something; minutes
+	$(CARGO) xtask observe
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes
 	$(CARGO) xtask sim --seeds 10000

@@ -4,14 +4,15 @@
 mod catalogue;
 #[cfg(test)]
 mod charts;
+mod cluster;
 #[cfg(test)]
 mod containers;
 mod dashboards;
+mod observe;
 #[cfg(test)]
 mod rules;
 mod servers;
 mod tidy;
-#[cfg(test)]
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   dashboards          write the Grafana dashboards of deploy/grafana
   sim [--seeds N]     simulated stories of crashes and faults, optimised; `lockgate-sim --help` lists the options
   dev                 a cluster on this machine with PostgreSQL, Redis and NATS of its own, until Ctrl-C
+  observe             a cluster under load and in trouble, scraped by Prometheus: every query of a dashboard must have data
   servers COMMAND...  run a command with fresh servers, their addresses in DATABASE_URL, REDIS_URL and NATS_URL
   shared COMMAND...   run a command that tests, with one PostgreSQL for all tests instead of one for each";
 
@@ -49,7 +51,8 @@ fn run() -> anyhow::Result<bool> {
         ["tidy", "--stats"] => tidy::run(&root()?, tidy::Stats::Show),
         ["dashboards"] => dashboards::write(&root()?),
         ["sim", ref options @ ..] => simulate(options),
-        ["dev"] => servers::dev(&root()?),
+        ["dev"] => cluster::dev(&root()?),
+        ["observe"] => observe::run(&root()?),
         ["servers", ref command @ ..] => servers::around(command),
         ["shared", ref command @ ..] => servers::shared(command),
         ["help" | "--help" | "-h"] => {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::catalogue::Catalogue;
 use crate::root;
+use crate::tools::check;
 
 const RULES: [&str; 2] = ["deploy/prometheus/recording.yaml", "deploy/prometheus/alerts.yaml"];
 const TESTS: &str = "deploy/prometheus/tests/rules.yaml";
@@ -22,23 +22,10 @@ fn after<'t>(text: &'t str, start: &'t str) -> impl Iterator<Item = &'t str> {
     text.lines().filter_map(move |line| line.trim().strip_prefix(start))
 }
 
-/// What `make servers` got, or what the machine has.
-fn promtool() -> Command {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| here("target"), PathBuf::from);
-    let own = target.join("servers/bin/promtool");
-    Command::new(if own.is_file() { own } else { PathBuf::from("promtool") })
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("promtool does not run ({error}); `make servers` gets it"));
-    let said = [&output.stdout[..], &output.stderr[..]].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-}
-
 #[test]
 fn promtool_accepts_the_rules_and_their_tests_pass() {
-    run(promtool().args(["check", "rules"]).args(RULES.map(here)));
-    run(promtool().args(["test", "rules"]).arg(here(TESTS)));
+    check("promtool", &["check", "rules", RULES[0], RULES[1]]);
+    check("promtool", &["test", "rules", TESTS]);
 }
 
 #[test]

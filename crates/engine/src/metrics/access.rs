@@ -20,6 +20,10 @@ impl AccessMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let refused = Family::<ByCode, Counter>::default();
         registry.register("access_refused", "Requests that were not let in, by the code they were told", refused.clone());
+        // Counted from nothing, so that the first refusal is seen as a rise.
+        for code in ["unauthenticated", "permission_denied"] {
+            drop(refused.get_or_create(&ByCode { code }));
+        }
         Self { refused }
     }
 

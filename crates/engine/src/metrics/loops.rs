@@ -29,6 +29,9 @@ struct ByState {
     state: State,
 }
 
+/// Loops that list what they look for. Counted from nothing, so that the first failure is seen as a rise.
+const REAPERS: [&str; 4] = ["deadlines", "edges", "reap", "runs"];
+
 #[derive(Clone)]
 pub(crate) struct LoopMetrics {
     leader: Family<ByLoop, Gauge>,
@@ -48,6 +51,9 @@ impl LoopMetrics {
         let failed = Family::<ByLoop, Counter>::default();
         let help = "Rounds of reaping loops that the Store did not answer; the next tick tries again";
         registry.register("reaper_list_errors", help, failed.clone());
+        for name in REAPERS {
+            drop(failed.get_or_create(&ByLoop { r#loop: name }));
+        }
         let stale = Family::<ByState, Gauge>::default();
         let help = "Jobs that the last round found past their deadline and not ended, by state; at most one page";
         registry.register("stale_jobs", help, stale.clone());

@@ -1,5 +1,7 @@
 //! What a long queue costs: rows and CPU per claim, memory, and the time to the first claim after a crash.
 
+use std::time::Duration;
+
 use super::Scale;
 use super::report::Report;
 use super::server::Server;
@@ -9,6 +11,9 @@ use crate::error::CliError;
 /// Jobs taken from the backlog while the cost is measured.
 const CLAIMS: u64 = 5_000;
 const SLOTS: u32 = 500;
+/// Long enough for two rounds of the gauges.
+const WATCHED: Duration = Duration::from_secs(4);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Longer queues are not drained to the end: that is measured elsewhere and would take minutes.
 const DRAIN_MAX: usize = 100_000;
 
@@ -27,6 +32,7 @@ async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
     let ids = client.submit(jobs).await?;
     let name = |what: &str| format!("embedded.{what}_at_{jobs}_queued");
     report.add(name("rss"), server.usage().rss_megabytes, "MB");
+    report.add(name("watching_cpu_ms_per_second"), watching(&server).await?, "ms");
     let rows = "lockgate_ready_rows_read_total";
     let (before, read, claimed) =
         (server.usage(), server.counter(rows).await?, server.counter("lockgate_dequeued_total").await?);
@@ -43,6 +49,19 @@ async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
     }
     client.until(|queues| queues.live == 0).await?;
     client.check_exact(&ids).await
+}
+
+/// CPU that it takes to set the gauges and to show them to somebody who looks ten times a second.
+async fn watching(server: &Server) -> Result<f64, CliError> {
+    // What the submits left to be done is not what is measured.
+    tokio::time::sleep(WATCHED / 2).await;
+    let (before, began) = (server.usage(), tokio::time::Instant::now());
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while began.elapsed() < WATCHED {
+        looks.tick().await;
+        server.counter("lockgate_ready_rows_read_total").await?;
+    }
+    Ok(server.usage().since(before).cpu_seconds * 1e3 / began.elapsed().as_secs_f64())
 }
 
 /// The quick check: every acknowledged job is still there, waiting or ended.
