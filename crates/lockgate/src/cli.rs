@@ -154,7 +154,7 @@ impl Cli {
             Command::Migrate(command) => command.run(out).await,
             Command::Backup(command) => command.run(out).await,
             Command::Restore(command) => command.run(out).await,
-            Command::Doctor(command) => command.run(out).await,
+            Command::Doctor(command) => command.run(&self.connection, out).await,
             Command::Bench(command) => command.run(out).await,
             Command::Chaos(command) => command.run(out).await,
             Command::Worker(command) => command.run(&self.connection, out).await,

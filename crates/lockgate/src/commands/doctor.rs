@@ -1,4 +1,6 @@
-//! `lockgate doctor`: what the servers' settings mean for the promises.
+//! `lockgate doctor`: what is not as it should be, here and in the servers below, and what it means for the promises.
+
+mod installation;
 
 use clap::Args;
 use lockgate_core::time::Timestamp;
@@ -7,12 +9,14 @@ use lockgate_ports::checkup::{Check, Grade};
 use lockgate_tls::{Clear, Tls};
 use serde::Serialize;
 
+use crate::cli::Connection;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Output, Tone};
 use crate::servers::{ServerArgs, Servers};
+use crate::session::Session;
 
-/// Look over the PostgreSQL, Redis and NATS of a cluster: what their settings mean for what Lockgate promises
+/// Look over a running server and, in a cluster, its PostgreSQL, Redis and NATS: what is not as it should be, and what to do
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
     #[command(flatten)]
@@ -29,17 +33,32 @@ struct Finding {
 }
 
 impl Doctor {
-    pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
-        let Some(servers) = self.servers.shared()? else {
-            let text =
-                "name the servers with DATABASE_URL, REDIS_URL and NATS_URL; a server on a folder of its own needs none";
-            return Err(CliError::Usage(text.to_owned()));
-        };
-        let checks = examine(&servers).await;
+    pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
+        let servers = self.servers.shared()?;
+        let mut checks = lockgate(connection, out, servers.is_some()).await?;
+        if let Some(servers) = servers {
+            checks.extend(examine(&servers).await);
+        }
         let worst = checks.iter().map(|(_, check)| check.grade).max().unwrap_or(Grade::Good);
         show(checks, out)?;
         Ok(if worst == Grade::Bad { Exit::Conflict } else { Exit::Success })
     }
+}
+
+/// Servers can be looked over before anything runs on them; without them there is nothing else to look at.
+async fn lockgate(
+    connection: &Connection,
+    out: Output,
+    beside_others: bool,
+) -> Result<Vec<(&'static str, Check)>, CliError> {
+    let checks = match Session::connect(connection, out).await {
+        Ok(session) => installation::examine(&session).await,
+        Err(error @ CliError::Unreachable { .. }) if beside_others => {
+            vec![Check::new("reachable", "no", Grade::Notice, format!("{error}; --server names another"))]
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(checks.into_iter().map(|check| ("Lockgate", check)).collect())
 }
 
 /// A server that cannot be looked over does not hide what is wrong with the others.

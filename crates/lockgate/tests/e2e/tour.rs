@@ -38,3 +38,20 @@ async fn a_job_no_worker_fits_says_so() {
     server.cli(&["submit", "job.echo", "--job-id", "gpu", "--require", "gpu"]).await;
     server.wait_for_output(&["--json", "why", "gpu"], "missing_capability:gpu").await;
 }
+
+#[tokio::test]
+async fn the_doctor_says_what_is_not_as_it_should_be() {
+    let server = Server::start(&[]).await;
+    server.wait_for_output(&["doctor"], "somebody takes jobs").await;
+    let told = server.cli(&["doctor"]).await;
+    let text = String::from_utf8_lossy(&told.stdout);
+    for word in ["builtin:allow", "`serve --auth` asks", "nobody touched the trail"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert_eq!(told.status.code(), Some(0));
+
+    let idle = Server::start(&["--no-worker"]).await;
+    let told = idle.cli(&["doctor"]).await;
+    assert!(String::from_utf8_lossy(&told.stdout).contains("no job starts"), "{told:?}");
+    assert_eq!(told.status.code(), Some(5), "nobody works here");
+}
