@@ -1,5 +1,6 @@
 //! The `match:` of an input rule.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -19,8 +20,8 @@ pub(super) type Names = BTreeSet<Box<str>>;
 /// All that are given must hold.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    pub(super) tenants: Option<Names>,
-    pub(super) topics: Option<Vec<Glob>>,
+    tenants: Option<Names>,
+    topics: Option<Vec<Glob>>,
     capabilities: Option<Names>,
     actors: Option<Names>,
     actor_types: Option<Names>,
@@ -35,6 +36,8 @@ pub(super) struct Conditions {
     content: Content,
     when: Option<When>,
     velocity: Option<Limit>,
+    /// Nothing but `when` and `velocity` is given: most rules that no index leaves out are of this kind.
+    only_when: bool,
 }
 
 /// What reading a rule needs besides its own text.
@@ -54,6 +57,8 @@ impl Conditions {
         let (risk_tags, requires) = (list("risk_tags"), list("requires"));
         let over = fields.get("payload_bytes_over");
         let when = fields.get("when").and_then(|node| Some((read::text(node, "when", report)?, node.at)));
+        let given = |key: &&str| fields.get(key).is_some();
+        let only_when = keys::MATCH.keys.iter().filter(|key| given(key)).all(|key| matches!(*key, "when" | "velocity"));
         Some(Self {
             tenants,
             topics: fields.get("topics").and_then(|node| globs(node, "topics", report)),
@@ -69,7 +74,20 @@ impl Conditions {
             content: Content::read(&fields, rule, *patterns, report),
             when: when.and_then(|(text, at)| When::compile(text, at, regexes, report)),
             velocity: fields.get("velocity").and_then(|node| Limit::read(node, report)),
+            only_when,
         })
+    }
+
+    /// No job of another topic meets them.
+    pub(super) fn needed_topics(&self) -> Option<Cow<'_, [Glob]>> {
+        let by_when = || self.when.as_ref()?.predicate.topics();
+        self.topics.as_deref().map(Cow::Borrowed).or_else(|| by_when().map(Cow::Owned))
+    }
+
+    /// No job of another tenant meets them.
+    pub(super) fn needed_tenants(&self) -> Option<Cow<'_, Names>> {
+        let by_when = || self.when.as_ref()?.predicate.tenants();
+        self.tenants.as_ref().map(Cow::Borrowed).or_else(|| by_when().map(|names| Cow::Owned(names.into_iter().collect())))
     }
 
     /// Cheap conditions first, and velocity last: it counts only jobs that meet all the others.
@@ -80,8 +98,10 @@ impl Conditions {
         evaluation: &Evaluation<'_, '_>,
         windows: &dyn Velocity,
     ) -> Outcome {
-        if let Some(miss) =
-            self.identity_miss(subject).or_else(|| self.label_miss(subject)).or_else(|| self.payload_miss(subject))
+        let miss =
+            || self.identity_miss(subject).or_else(|| self.label_miss(subject)).or_else(|| self.payload_miss(subject));
+        if !self.only_when
+            && let Some(miss) = miss()
         {
             return Outcome::Missed(miss);
         }

@@ -1,4 +1,4 @@
-//! The variables of `when:` conditions, made when the first condition asks for them.
+//! What `when:` conditions see of a job, made when the first condition asks for it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,10 +6,9 @@ use std::sync::OnceLock;
 use cel::common::types::{CelInt, CelList, CelMap, CelMapKey, CelString};
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
-use serde_json::Value as Json;
 
+use super::payload::Payload;
 use super::subject::Subject;
-use crate::formula::from_json;
 
 /// What `job` has.
 pub(super) const JOB_FIELDS: [&str; 10] =
@@ -17,13 +16,15 @@ pub(super) const JOB_FIELDS: [&str; 10] =
 
 pub(super) struct Facts<'a> {
     subject: &'a Subject<'a>,
-    job: OnceLock<CelMap<'a>>,
-    payload: OnceLock<Result<Box<dyn Val>, String>>,
+    payload: OnceLock<Result<Payload<'a>, String>>,
+    /// The same for the interpreter, which few conditions need.
+    job_value: OnceLock<CelMap<'a>>,
+    payload_value: OnceLock<Option<Box<dyn Val + 'a>>>,
 }
 
 impl<'a> Facts<'a> {
     pub(super) fn new(subject: &'a Subject<'a>) -> Self {
-        Self { subject, job: OnceLock::new(), payload: OnceLock::new() }
+        Self { subject, payload: OnceLock::new(), job_value: OnceLock::new(), payload_value: OnceLock::new() }
     }
 
     pub(super) fn subject(&self) -> &Subject<'a> {
@@ -31,19 +32,20 @@ impl<'a> Facts<'a> {
     }
 
     /// The parsed payload, or why it is none.
-    pub(super) fn payload(&self) -> &Result<Box<dyn Val>, String> {
-        self.payload.get_or_init(|| match serde_json::from_str::<Json>(self.subject.payload) {
-            Ok(json) => Ok(from_json(json)),
-            Err(error) => Err(error.to_string()),
-        })
+    pub(super) fn payload(&self) -> Result<&Payload<'a>, &str> {
+        let parsed = self.payload.get_or_init(|| Payload::parse(self.subject.payload).map_err(|error| error.to_string()));
+        parsed.as_ref().map_err(String::as_str)
     }
 }
 
 impl VariableResolver for Facts<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         match variable {
-            "job" => Some(CowVal::Borrowed(self.job.get_or_init(|| job(self.subject)))),
-            "payload" => self.payload().as_ref().ok().map(|payload| CowVal::Borrowed(payload.as_ref())),
+            "job" => Some(CowVal::Borrowed(self.job_value.get_or_init(|| job(self.subject)))),
+            "payload" => {
+                let value = self.payload_value.get_or_init(|| self.payload().ok().map(Payload::to_val));
+                value.as_ref().map(|payload| CowVal::Borrowed(payload.as_ref()))
+            }
             "now" => Some(CowVal::owned(CelInt::from(self.subject.now.as_millis()))),
             _ => None,
         }

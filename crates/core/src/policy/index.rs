@@ -28,10 +28,11 @@ pub(super) struct Index {
 impl Index {
     pub(super) fn new<'a>(rules: impl Iterator<Item = &'a Conditions>) -> Self {
         let mut index = Self::default();
-        let every = vec![Glob::Prefix("".into())];
+        let every = [Glob::everything()];
         for (position, rule) in (0..).zip(rules) {
-            for topic in rule.topics.as_ref().unwrap_or(&every) {
-                index.bucket(topic).add(position, rule.tenants.as_ref());
+            let tenants = rule.needed_tenants();
+            for topic in rule.needed_topics().as_deref().unwrap_or(&every) {
+                index.bucket(topic).add(position, tenants.as_deref());
             }
         }
         index
@@ -53,6 +54,11 @@ impl Index {
         let buckets = self.by_topic.get(topic).into_iter().chain(prefixes);
         let mut lists: Vec<&'a [Position]> = buckets.flat_map(|bucket| bucket.lists(tenant)).collect();
         std::iter::from_fn(move || {
+            if let [only] = lists.as_mut_slice() {
+                let (first, rest) = only.split_first()?;
+                *only = rest;
+                return usize::try_from(*first).ok();
+            }
             let next = *lists.iter().filter_map(|list| list.first()).min()?;
             for list in &mut lists {
                 if let [first, rest @ ..] = list
@@ -61,6 +67,7 @@ impl Index {
                     *list = rest;
                 }
             }
+            lists.retain(|list| !list.is_empty());
             usize::try_from(next).ok()
         })
     }

@@ -4,6 +4,8 @@
 //! `payload` (the parsed JSON) and `now` (milliseconds since the Unix epoch). An absent capability or actor type is the
 //! empty text. Looking up a label or a payload field that is absent is an error, and an error denies: ask with
 //! `has(payload.x)` or `'x' in job.labels` first. CEL does not define the order in which a map is walked.
+//!
+//! Most conditions are decided by their [`Predicate`]; the interpreter is asked for the rest.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use cel::common::ast::IdedExpr;
 use cel::common::types::CelBool;
 
 use super::facts::{Facts, JOB_FIELDS};
-use super::guard::{self, Guard};
+use super::predicate::Predicate;
 use crate::config::{Place, Report};
 use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
 
@@ -25,7 +27,7 @@ const VARIABLES: [&str; 3] = ["job", "payload", "now"];
 pub(super) struct When {
     expression: IdedExpr,
     uses_payload: bool,
-    guards: Vec<Guard>,
+    pub(super) predicate: Predicate,
 }
 
 impl When {
@@ -43,9 +45,9 @@ impl When {
                 return None;
             }
         };
-        let guards = guard::guards(&expression);
+        let predicate = Predicate::compile(&expression, regexes);
         formula::unqualify(&mut expression);
-        Some(Self { expression, uses_payload: seen.payload, guards })
+        Some(Self { expression, uses_payload: seen.payload, predicate })
     }
 }
 
@@ -87,74 +89,22 @@ impl<'f, 's> Evaluation<'f, 's> {
 
     /// Whether the condition holds, or in words why that cannot be told.
     pub(super) fn holds(&self, when: &When) -> Result<bool, String> {
-        if when.guards.iter().any(|guard| guard.is_false(self.facts.subject())) {
-            return Ok(false);
+        match when.predicate.holds(self.facts) {
+            Some(false) => Ok(false),
+            // What is no JSON denies even where its fields do not count.
+            Some(true) if !when.uses_payload || self.facts.payload().is_ok() => Ok(true),
+            Some(true) | None => self.interpret(when),
         }
-        self.evaluate(when)
     }
 
-    fn evaluate(&self, when: &When) -> Result<bool, String> {
+    pub(super) fn interpret(&self, when: &When) -> Result<bool, String> {
         if when.uses_payload {
-            self.facts.payload().as_ref().map_err(|error| format!("the payload is not JSON: {error}"))?;
+            self.facts.payload().map_err(|error| format!("the payload is not JSON: {error}"))?;
         }
         let context = self.context.get_or_init(|| formula::context(self.facts, self.regexes));
         formula::evaluate(&when.expression, context, formula::in_words, |value| match value.downcast_ref::<CelBool>() {
             Some(truth) => Ok(*truth.inner()),
             None => Err(format!("it gave {}, not true or false", value.get_type().name())),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::ids::JobId;
-    use crate::policy::Subject;
-    use crate::request::{Caller, JobRequest, NewJob};
-    use crate::time::Timestamp;
-
-    /// Conjunctions and other joins of comparisons, some of which cannot be evaluated.
-    fn joined() -> impl Strategy<Value = String> {
-        let part = prop::sample::select(vec![
-            "job.tenant == 'acme'",
-            "job.tenant != 'acme'",
-            "'acme' == job.tenant",
-            "job.topic.startsWith('job.')",
-            "job.topic.startsWith('x')",
-            "job.labels.env == 'prod'",
-            "job.labels['env'] != 'prod'",
-            "job.labels.missing == 'x'",
-            "job.labels['missing'] != 'x'",
-            "job.actor_type == ''",
-            "job.priority == 'low'",
-            "payload.missing == 1",
-            "1 / 0 == 1",
-            "payload",
-            "true",
-        ]);
-        let joint = prop::sample::select(vec![" && ", " && ", " || "]);
-        prop::collection::vec((part, joint), 1..6)
-            .prop_map(|parts| parts.into_iter().map(|(part, joint)| format!("{part}{joint}")).collect::<String>() + "true")
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn a_guard_never_changes_what_an_expression_says(text in joined(), labelled in any::<bool>()) {
-            let mut new = NewJob { topic: "job.echo".into(), ..NewJob::default() };
-            if labelled {
-                new.labels.insert("env".into(), "prod".into());
-            }
-            let request = JobRequest::check(new, &Caller::new("acme", "ann"), || JobId::from("j")).unwrap();
-            let subject = Subject::new(&request, Timestamp::ZERO);
-            let (mut regexes, mut report) = (Regexes::new(), Report::new("p.yaml"));
-            let when = When::compile(&text, Place { line: 1, column: 1 }, &mut regexes, &mut report).unwrap();
-            let (facts, regexes) = (Facts::new(&subject), Arc::new(regexes));
-            let evaluation = Evaluation::new(&facts, &regexes);
-            prop_assert_eq!(evaluation.holds(&when), evaluation.evaluate(&when));
-        }
     }
 }

@@ -51,12 +51,23 @@ fn check_loading(text: &str) {
 fn indexed() -> impl Strategy<Value = String> {
     let topics = prop::sample::subsequence(vec!["a", "a.b", "a.*", "*", "a.b*", "*.b", "a*c", "b.c"], 0..4);
     let tenants = prop::sample::subsequence(vec!["t", "u", "v"], 0..3);
-    let rule = (topics, tenants).prop_map(|(topics, tenants)| {
+    let when = prop::sample::select(vec![
+        "",
+        "job.topic == 'a.b'",
+        "payload.amount > 1 && job.topic in ['a', 'b.c']",
+        "job.topic.startsWith('a.') || 'b.c' == job.topic",
+        "job.labels.missing == 'x' && job.tenant == 't'",
+        "job.labels.missing == 'x' || job.tenant in ['t', 'u']",
+        "!(job.topic == 'a') && !(job.tenant == 'u')",
+        "job.topic == 'a' && job.topic.startsWith('a') && payload.amount > 1000",
+    ]);
+    let rule = (topics, tenants, when).prop_map(|(topics, tenants, when)| {
         let list = |key: &str, names: &[&str]| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
             if names.is_empty() { String::new() } else { format!("{key}: [{}], ", quoted.join(", ")) }
         };
-        format!("{}{}", list("topics", &topics), list("tenants", &tenants))
+        let when = if when.is_empty() { String::new() } else { format!("when: {}", serde_json::Value::from(when)) };
+        format!("{}{}{when}", list("topics", &topics), list("tenants", &tenants))
     });
     prop::collection::vec(rule, 1..8).prop_map(|rules| {
         let rules: Vec<String> = (0..)

@@ -1,0 +1,202 @@
+//! `when:` conditions compiled into comparisons of what a job is made of.
+//!
+//! A predicate tells true or false only where the interpreter would; everything else it leaves to the interpreter: what it
+//! does not know, and what fails. That needs no list of the ways to fail, and `false && x` is false for either: CEL lets
+//! the one side of `&&` and `||` that decides stand, in whatever order, even if the other side fails. So a condition is
+//! interpreted only if the parts that are known do not decide it, or to say why it failed.
+
+mod compile;
+mod demand;
+mod fact;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use regex::Regex;
+
+use super::facts::Facts;
+use super::payload::Payload;
+use fact::{Fact, Operator, all, any};
+
+#[derive(Debug)]
+pub(super) enum Predicate {
+    /// Only the interpreter can tell.
+    Unknown,
+    All(Box<[Self]>),
+    Any(Box<[Self]>),
+    Not(Box<Self>),
+    Equal(Term, Term),
+    Ordered(Term, Order, Term),
+    /// A text that is one of these, which are sorted.
+    OneOf(Term, Box<[Box<str>]>),
+    In(Term, Term),
+    Has(Term, Box<str>),
+    Text(Term, Test, Term),
+    Matches(Term, Regex),
+    /// A value that is itself true or false.
+    Is(Term),
+}
+
+#[derive(Debug)]
+pub(super) enum Term {
+    Text(Box<str>),
+    Number(Fact<'static>),
+    Field(Field),
+    Label(Box<str>),
+    Payload(Vec<Step>),
+    List(Box<[Self]>),
+    Calculated(Box<(Self, Operator, Self)>),
+    Negative(Box<Self>),
+    Size(Box<Self>),
+    Choice(Box<(Predicate, Self, Self)>),
+    Truth(Box<Predicate>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Id,
+    Tenant,
+    Topic,
+    Capability,
+    Priority,
+    Actor,
+    ActorType,
+    RiskTags,
+    Requires,
+    Labels,
+    Now,
+}
+
+/// One step into a payload.
+#[derive(Debug)]
+pub(super) enum Step {
+    Name(Box<str>),
+    Place(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    Less,
+    NotGreater,
+    Greater,
+    NotLess,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test {
+    StartsWith,
+    EndsWith,
+    Contains,
+}
+
+impl Predicate {
+    /// Whether it holds, unless only the interpreter can tell.
+    pub(super) fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        match self {
+            Self::Unknown => None,
+            Self::All(parts) => all(parts.iter().map(|part| part.holds(facts))),
+            Self::Any(parts) => any(parts.iter().map(|part| part.holds(facts))),
+            Self::Not(part) => part.holds(facts).map(|truth| !truth),
+            Self::Equal(left, right) => left.read(facts)?.equals(&right.read(facts)?),
+            Self::Ordered(left, order, right) => {
+                let found = left.read(facts)?.order(&right.read(facts)?)?;
+                Some(match order {
+                    Order::Less => found == Ordering::Less,
+                    Order::NotGreater => found != Ordering::Greater,
+                    Order::Greater => found == Ordering::Greater,
+                    Order::NotLess => found != Ordering::Less,
+                })
+            }
+            Self::OneOf(term, words) => match term.read(facts)? {
+                Fact::Text(text) => Some(words.binary_search_by(|word| (**word).cmp(text)).is_ok()),
+                _ => Some(false),
+            },
+            Self::In(term, Term::List(items)) => {
+                let fact = term.read(facts)?;
+                // An item that fails does so wherever it stands.
+                let whole = items.iter().all(|item| item.read(facts).is_some());
+                let equal = any(items.iter().map(|item| item.read(facts)?.equals(&fact)));
+                if whole { equal } else { None }
+            }
+            Self::In(term, list) => {
+                let fact = term.read(facts)?;
+                list.read(facts)?.contains(&fact)
+            }
+            Self::Has(term, name) => term.read(facts)?.has(name),
+            Self::Text(text, test, part) => {
+                let (Fact::Text(text), Fact::Text(part)) = (text.read(facts)?, part.read(facts)?) else { return None };
+                Some(match test {
+                    Test::StartsWith => text.starts_with(part),
+                    Test::EndsWith => text.ends_with(part),
+                    Test::Contains => text.contains(part),
+                })
+            }
+            Self::Matches(text, regex) => match text.read(facts)? {
+                Fact::Text(text) => Some(regex.is_match(text)),
+                _ => None,
+            },
+            Self::Is(term) => match term.read(facts)? {
+                Fact::Bool(truth) => Some(truth),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl Term {
+    /// The value, unless it is absent, fails or is one that only the interpreter knows.
+    fn read<'f>(&'f self, facts: &'f Facts<'_>) -> Option<Fact<'f>> {
+        match self {
+            Self::Text(text) => Some(Fact::Text(text)),
+            Self::Number(fact) => Some(*fact),
+            Self::Field(field) => Some(field.read(facts)),
+            Self::Label(name) => facts.subject().labels.get(&**name).map(|value| Fact::Text(value)),
+            Self::Payload(steps) => {
+                let found = steps.iter().try_fold(facts.payload().ok()?, |inner, step| step.into(inner))?;
+                Some(Fact::from(found))
+            }
+            Self::List(_) => None,
+            Self::Calculated(parts) => {
+                let (left, operator, right) = &**parts;
+                left.read(facts)?.calculate(*operator, &right.read(facts)?)
+            }
+            Self::Negative(term) => term.read(facts)?.negative(),
+            Self::Size(term) => term.read(facts)?.size(),
+            Self::Choice(parts) => {
+                let (predicate, then, otherwise) = &**parts;
+                if predicate.holds(facts)? { then.read(facts) } else { otherwise.read(facts) }
+            }
+            Self::Truth(predicate) => predicate.holds(facts).map(Fact::Bool),
+        }
+    }
+}
+
+impl Field {
+    fn read<'f>(self, facts: &'f Facts<'_>) -> Fact<'f> {
+        let subject = facts.subject();
+        match self {
+            Self::Id => Fact::Text(subject.job_id),
+            Self::Tenant => Fact::Text(subject.tenant),
+            Self::Topic => Fact::Text(subject.topic),
+            Self::Capability => Fact::Text(subject.capability.unwrap_or("")),
+            Self::Priority => Fact::Text(subject.priority.as_str()),
+            Self::Actor => Fact::Text(subject.actor),
+            Self::ActorType => Fact::Text(subject.actor_type.unwrap_or("")),
+            Self::RiskTags => Fact::Names(subject.risk_tags),
+            Self::Requires => Fact::Names(subject.requires),
+            Self::Labels => Fact::Labels(subject.labels),
+            Self::Now => Fact::Int(subject.now.as_millis()),
+        }
+    }
+}
+
+impl Step {
+    fn into<'p, 'a>(&self, payload: &'p Payload<'a>) -> Option<&'p Payload<'a>> {
+        match (self, payload) {
+            (Self::Name(name), Payload::Map(entries)) => entries.get(name),
+            (Self::Place(place), Payload::List(items)) => items.get(*place),
+            _ => None,
+        }
+    }
+}
