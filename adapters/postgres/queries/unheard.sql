@@ -5,7 +5,10 @@ FROM (
         SELECT run_id, at, news_no
         FROM run_news
         WHERE at <= (SELECT COALESCE($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) - $2
-            AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = run_news.run_id)
+            AND (
+                run_id LIKE 'run-saga-%'
+                OR EXISTS (SELECT 1 FROM runs WHERE runs.run_id = run_news.run_id)
+            )
         ORDER BY at, news_no
         LIMIT $3
     ) AS oldest

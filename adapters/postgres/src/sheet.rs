@@ -101,7 +101,7 @@ impl Sheet {
 
     /// Whether the run of the job, if it has one, must know: the job is new, or has ended.
     fn concerns_a_run(&self) -> bool {
-        self.job().request.run.is_some() && (self.is_birth() || self.job().state().is_terminal())
+        self.job().request.run.is_some() && (self.is_birth() || self.transition().tells_its_run())
     }
 
     /// How much it adds to a transaction.

@@ -98,7 +98,7 @@ name!(
 );
 
 name!(
-    /// One execution of a DAG. Minted by us: `run-` and a UUIDv7.
+    /// One execution of a DAG: `run-` and a UUIDv7. Or the saga of a workflow of plain jobs, by tenant and workflow.
     RunId
 );
 
@@ -110,6 +110,14 @@ impl JobId {
 impl RunId {
     /// Begins every run id. Clients cannot choose job ids that begin with it.
     pub const PREFIX: &str = "run-";
+
+    /// Begins the id of the saga of plain jobs that share a workflow.
+    pub const SAGA_PREFIX: &str = "run-saga-";
+
+    /// Whether it is the saga of plain jobs, and not a run of a DAG.
+    pub fn is_saga(&self) -> bool {
+        self.as_str().starts_with(Self::SAGA_PREFIX)
+    }
 
     /// The run that a bell's id names, if it is one. Ids of the jobs of a run begin with its id and go on after it.
     pub fn of(id: &JobId) -> Option<Self> {

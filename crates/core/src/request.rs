@@ -8,9 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::dag::saga;
 use crate::ids::{ActorId, JobId, PoolName, RunId, TenantId, Topic, WorkerId, check_name};
 use crate::lane::{Priority, Shape};
 use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
+use crate::policy::WORKFLOW_LABEL;
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
 use crate::trace::TraceParent;
@@ -28,6 +30,11 @@ const LABELS_OF_BYPASSES: &str = "safety_bypass";
 
 /// Beginnings of ids of jobs that runs start, of jobs that undo them, and of jobs that schedules start.
 const RESERVED_IDS: [&str; 3] = [RunId::PREFIX, "comp-", JobId::SCHEDULED_PREFIX];
+
+/// Whether a label says where its job may run.
+pub(crate) fn is_about_placement(label: &str) -> bool {
+    [PREFERRED_POOL, PREFERRED_WORKER].contains(&label) || PLACEMENT_LABELS.iter().any(|prefix| label.starts_with(prefix))
+}
 
 /// JSON text that was parsed once and is carried unparsed from then on. Inside of other JSON it is a text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +100,10 @@ pub struct NewJob {
     /// W3C trace context of what the client was doing when it made this job.
     pub traceparent: Option<String>,
     pub concurrency_key: Option<String>,
+    /// Jobs with the same one are undone together.
+    pub workflow_id: Option<String>,
+    /// What undoes the job's work: see [`Compensation`](crate::dag::saga::Compensation).
+    pub compensation: Option<Json>,
 }
 
 /// Who calls, as far as the gateway knows.
@@ -195,7 +206,13 @@ pub struct JobRequest {
     /// Jobs with the same key share the limits that are set per key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<Arc<str>>,
-    /// The run that the job belongs to. Set by the platform only.
+    /// The workflow of plain jobs that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<Arc<str>>,
+    /// What undoes its work if the workflow is rolled back, as the client wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<Json>,
+    /// The run that the job belongs to; of a plain job the saga of its workflow. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunRef>,
     /// People must agree before each life's first attempt, whatever policy says. Set by the platform only.
@@ -255,6 +272,9 @@ impl JobRequest {
             return Err(errors);
         }
         let trace = || parent.map(|parent| parent.trace.to_string());
+        let run = new.workflow_id.as_ref().map(|workflow| saga::part(&caller.tenant, workflow));
+        let mut labels = new.labels;
+        labels.extend(new.workflow_id.iter().map(|workflow| (WORKFLOW_LABEL.to_owned(), workflow.clone())));
         Ok(Self {
             id_chosen: new.job_id.is_some(),
             job_id: new.job_id.map_or_else(fresh_id, JobId::from),
@@ -264,7 +284,7 @@ impl JobRequest {
             topic: new.topic.into(),
             payload: new.payload.unwrap_or_default(),
             priority: new.priority,
-            labels: new.labels,
+            labels,
             env: new.env,
             idempotency_key: new.idempotency_key.map(Arc::from),
             max_attempts: new.max_attempts,
@@ -277,7 +297,9 @@ impl JobRequest {
             trace_id: new.trace_id.or_else(trace).map(Arc::from),
             parent,
             concurrency_key: new.concurrency_key.map(Arc::from),
-            run: None,
+            workflow_id: new.workflow_id.map(Arc::from),
+            compensation: new.compensation,
+            run,
             gate: None,
         })
     }
@@ -288,6 +310,8 @@ impl JobRequest {
         struct Hashed<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             capability: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            compensation: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             concurrency_key: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -312,9 +336,12 @@ impl JobRequest {
             #[serde(skip_serializing_if = "Option::is_none")]
             timeout_ms: Option<u64>,
             topic: &'a Topic,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            workflow_id: Option<&'a str>,
         }
         let hashed = Hashed {
             capability: self.capability.as_deref(),
+            compensation: self.compensation.as_ref().map(Json::canonical),
             concurrency_key: self.concurrency_key.as_deref(),
             deadline_ms: self.deadline_ms,
             env: &self.env,
@@ -328,6 +355,7 @@ impl JobRequest {
             tenant: &self.tenant,
             timeout_ms: self.timeout_ms,
             topic: &self.topic,
+            workflow_id: self.workflow_id.as_deref(),
         };
         let mut digest = Sha256::new();
         digest.update(serde_json::to_vec(&hashed).unwrap_or_default());
@@ -365,7 +393,7 @@ impl JobRequest {
     }
 }
 
-fn refusals(new: &NewJob) -> Vec<FieldError> {
+pub(crate) fn refusals(new: &NewJob) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut refuse = |field: &str, message: &dyn fmt::Display| errors.push(FieldError::new(field, message));
     if let Err(error) = check_name(&new.topic) {
@@ -377,6 +405,7 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         ("trace_id", &new.trace_id),
         ("capability", &new.capability),
         ("concurrency_key", &new.concurrency_key),
+        ("workflow_id", &new.workflow_id),
     ] {
         if let Some(Err(error)) = name.as_deref().map(check_name) {
             refuse(field, &error);
@@ -409,6 +438,16 @@ fn refusals(new: &NewJob) -> Vec<FieldError> {
         if let Some(Err(error)) = names.iter().map(|name| check_name(name)).find(Result::is_err) {
             refuse(field, &error);
         }
+    }
+    let named = new.workflow_id.as_ref().filter(|id| new.labels.get(WORKFLOW_LABEL).is_some_and(|label| label != *id));
+    if named.is_some() {
+        refuse("labels", &format_args!("{WORKFLOW_LABEL:?} names another workflow than the field; send one of them"));
+    }
+    if let Some(undo) = &new.compensation {
+        if new.workflow_id.is_none() {
+            refuse("compensation", &"needs workflow_id: a job alone is never rolled back");
+        }
+        errors.extend(saga::Compensation::refusals(undo));
     }
     errors
 }

@@ -50,6 +50,10 @@ impl Inner {
                 }
                 self.metrics.entered(&job);
                 journal::entered(&job);
+                // A saga hears of its jobs from their birth on.
+                if let Some(part) = &job.request.run {
+                    self.orchestra.call([part.run.clone()]);
+                }
                 job
             }));
         }

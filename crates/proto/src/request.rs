@@ -8,12 +8,16 @@ use crate::v1;
 
 /// Takes a request off the wire. Names every field that cannot be taken; the rest is checked where requests are frozen.
 pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
-    let mut errors = unsupported(&wire);
+    let mut errors = Vec::new();
     let priority = known_priority(wire.priority).unwrap_or_else(|error| {
         errors.push(error);
         None
     });
     let payload = json("payload", &wire.payload_json).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    let compensation = json("compensation", &wire.compensation_json).unwrap_or_else(|error| {
         errors.push(error);
         None
     });
@@ -38,14 +42,9 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         trace_id: present(wire.trace_id),
         traceparent: present(wire.traceparent),
         concurrency_key: present(wire.concurrency_key),
+        workflow_id: present(wire.workflow_id),
+        compensation,
     })
-}
-
-/// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
-fn unsupported(wire: &v1::NewJob) -> Vec<FieldError> {
-    let given = [("workflow_id", !wire.workflow_id.is_empty()), ("compensation", !wire.compensation_json.is_empty())];
-    let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
-    given.into_iter().filter_map(refused).collect()
 }
 
 /// One JSON value. No bytes mean absent.
@@ -69,9 +68,10 @@ mod tests {
 
     #[test]
     fn every_bad_field_is_named_at_once() {
-        let wire = v1::NewJob { priority: 9, payload_json: "{".into(), workflow_id: "w".into(), ..v1::NewJob::default() };
+        let wire =
+            v1::NewJob { priority: 9, payload_json: "{".into(), compensation_json: "}".into(), ..v1::NewJob::default() };
         let fields: Vec<String> = new_job(wire).expect_err("refused").into_iter().map(|error| error.field).collect();
-        assert_eq!(fields, ["workflow_id", "priority", "payload"]);
+        assert_eq!(fields, ["priority", "payload", "compensation"]);
     }
 
     #[test]

@@ -172,6 +172,8 @@ pub(crate) fn content() -> OutputContent {
         risk_tags: BTreeSet::new(),
         trace_id: None,
         parent: None,
+        workflow_id: None,
+        compensation: None,
         run: None,
         gate: None,
     };

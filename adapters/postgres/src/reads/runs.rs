@@ -88,7 +88,8 @@ pub(crate) async fn list_runs(conn: &mut Conn, query: &RunQuery) -> Result<Listi
     let mut page = Page::new(query.limit);
     while page.wants_more() {
         let (before, asked) = (page.before(query.cursor), page.next_look());
-        let params: [&(dyn ToSql + Sync); 5] = [&before, &bounded(asked), &tenant, &query.dag.as_deref(), &state];
+        let params: [&(dyn ToSql + Sync); 6] =
+            [&before, &bounded(asked), &tenant, &query.dag.as_deref(), &state, &query.sagas];
         let rows = conn.rows(include_str!("../../queries/list_runs.sql"), &params).await?;
         page.take(asked, &rows, |row| get::<Option<&str>>(row, 1)?.map(|_| head(row, 1, 2)).transpose())?;
     }

@@ -56,7 +56,7 @@ impl<'a> Sides<'a> {
         if let Some(part) = &sheet.job().request.run {
             let run = part.run.as_str();
             self.parts.extend(sheet.is_birth().then_some([id, run]));
-            let told = sheet.job().state().is_terminal().then_some(News { run, job: Some((id, seq)), child: None });
+            let told = sheet.transition().tells_its_run().then_some(News { run, job: Some((id, seq)), child: None });
             self.news.extend(told);
         }
     }

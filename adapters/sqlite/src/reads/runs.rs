@@ -78,7 +78,8 @@ pub(crate) fn list_runs(conn: &Connection, query: &RunQuery) -> Result<Listing<R
         page.look_at(row.get(0)?);
         let fits = query.state.is_none_or(|state| row.get(2).is_ok_and(|code: i64| code == run_state_code(state)))
             && is_text(row, 5, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
-            && is_text(row, 6, query.dag.as_deref())?;
+            && is_text(row, 6, query.dag.as_deref())?
+            && query.sagas.is_none_or(|sagas| row.get(7).is_ok_and(|saga: bool| saga == sagas));
         if fits {
             page.items.push(head(row)?);
         }

@@ -151,7 +151,7 @@ impl Ledger<'_> {
             let sql = "INSERT INTO run_jobs (seq, run_id) VALUES (?1, ?2)";
             self.conn.prepare_cached(sql)?.execute(params![seq.0, part.run.as_str()])?;
         }
-        if job.state().is_terminal() {
+        if sheet.change.transition.tells_its_run() {
             self.tell(&part.run, Some(seq), None)?;
         }
         Ok(())

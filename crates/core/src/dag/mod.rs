@@ -6,6 +6,7 @@
 mod definition;
 mod draw;
 mod expression;
+mod flow;
 mod graph;
 mod keys;
 mod lint;
@@ -16,6 +17,7 @@ mod path;
 pub(crate) mod pieces;
 pub mod plan;
 mod run;
+pub mod saga;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ pub use definition::{
     Compensation, Dag, Delay, ForEach, JobTemplate, Join, MinSuccess, Node, NodeIx, OnFail, Param, ParamKind, SubDag, Work,
 };
 pub use expression::{Expression, Scope};
+pub use flow::Flow;
 pub use node::{Items, NodeKey, NodeRun, NodeState, Undo, UndoState};
 pub use run::{Closing, DagRef, Parent, Run, RunHead, RunState, asked};
 pub use template::Template;

@@ -91,6 +91,13 @@ pub struct NodeRun {
     pub items: Option<Items>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
+    /// What undoes it, of a plain job that was done: an [`Entry`](super::saga::Entry). Text, because one that cannot be read
+    /// must not hide the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Json>,
+    /// Of the entries of its saga the how manyth: the last one is undone first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub entry_no: u32,
     /// Its work was done, then its output was quarantined after children had started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,

@@ -42,7 +42,7 @@ pub use event::{EventKind, JobEvent};
 pub use output::{LetOut, OutputCheck, OutputStage, Scanned};
 pub use report::{Outcome, Report};
 pub use state::{JobState, Phase};
-pub use submit::submit;
+pub use submit::{stillborn, submit};
 pub use transition::{DeadLetter, Effect, Evidence, Transition};
 
 use crate::ids::{ActorId, AttemptToken, JobSeq, RunId, SessionId, WorkerId};
@@ -203,6 +203,8 @@ pub enum Reason {
     Orphaned,
     /// Of a node of a run: how its parents ended does not let it run.
     Upstream,
+    /// What says how to undo a job's work cannot be read.
+    SagaUnmarshalFailed,
 }
 
 impl Reason {
@@ -227,6 +229,7 @@ impl Reason {
             Self::OutputQuarantined => "output_quarantined",
             Self::Orphaned => "orphaned",
             Self::Upstream => "upstream",
+            Self::SagaUnmarshalFailed => "saga_unmarshal_failed",
         }
     }
 }
@@ -316,6 +319,10 @@ pub enum Illegal {
     OutputCheck,
     #[error("the job belongs to {0}; rerun the run from this node instead")]
     OfRun(RunId),
+    #[error("the job undoes another one's work; `lockgate saga resolve --retry` tries it once more")]
+    Undoes,
+    #[error("the workflow {0:?} is closed: what its jobs did is undone, and nothing of it starts any more")]
+    ClosedSaga(Arc<str>),
 }
 
 impl Job {
@@ -324,6 +331,7 @@ impl Job {
         let request = Arc::make_mut(&mut self.request);
         request.payload = Json::null();
         request.env.clear();
+        request.compensation = None;
     }
 
     pub fn state(&self) -> JobState {

@@ -10,8 +10,11 @@ impl Job {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
         }
-        if let Some(part) = &self.request.run {
-            return Err(Illegal::OfRun(part.run.clone()));
+        match &self.request.run {
+            Some(part) if !part.run.is_saga() => return Err(Illegal::OfRun(part.run.clone())),
+            Some(part) if part.undo => return Err(Illegal::Undoes),
+            // Whether its saga is open is for those to see who know the saga.
+            Some(_) | None => {}
         }
         let mut transition = Transition::from(self);
         let life = &mut transition.job.life;

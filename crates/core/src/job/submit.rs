@@ -3,12 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Attempt, Counters, Env, EventKind, Job, JobState, Life, Transition};
+use super::{Attempt, Counters, Env, EventKind, Failure, Job, JobState, Life, Transition};
 use crate::ids::JobSeq;
 use crate::request::{JobRequest, RequestHash};
 
 /// Creates the job and judges its first attempt, all in one commit. The Store assigns the sequence number.
 pub fn submit(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transition {
+    let transition = born(request, hash, env);
+    let due_at = transition.job.life.due_at;
+    transition.judge(due_at, env)
+}
+
+/// Creates a job that can never run, for its dead letter.
+pub fn stillborn(request: Arc<JobRequest>, hash: RequestHash, failure: Failure, env: &Env<'_>) -> Transition {
+    born(request, hash, env).dead(JobState::Failed, failure, env.now)
+}
+
+fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transition {
     let due_at = request.not_before.map_or(env.now, |at| at.max(env.now));
     let job = Job {
         seq: JobSeq::default(),
@@ -36,5 +47,5 @@ pub fn submit(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Tra
     let actor = job.request.actor.clone();
     let mut transition = Transition::from(&job);
     transition.event(EventKind::Submitted, env.now, |event| event.actor = Some(actor));
-    transition.judge(due_at, env)
+    transition
 }

@@ -88,6 +88,16 @@ impl Transition {
         }
     }
 
+    /// whether the run that the job belongs to must be told of this. A saga hears of its jobs from their birth on: it
+    /// has no plan to know them from. An undo that people are asked about is told at once, for it may wait for long.
+    pub fn tells_its_run(&self) -> bool {
+        let Some(part) = &self.job.request.run else { return false };
+        let state = self.job.life.state;
+        let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
+        let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() };
+        state.is_terminal() || counts && begins()
+    }
+
     /// S-4: the one place where events get their numbers.
     pub(super) fn push(&mut self, mut event: JobEvent) {
         self.job.life.events += 1;

@@ -48,6 +48,8 @@ fn full() -> NewJob {
         trace_id: Some("trace-1".into()),
         traceparent: None,
         concurrency_key: Some("repo-7".into()),
+        workflow_id: Some("order-7".into()),
+        compensation: Some(Json::parse(r#"{"topic":"job.undo"}"#).unwrap()),
     }
 }
 
@@ -162,7 +164,10 @@ fn an_absent_payload_is_null() {
 
 #[test]
 fn the_hash_depends_on_every_field_that_says_what_was_asked() {
-    let changed: [(&str, NewJob); 11] = [
+    let other_undo = Json::parse(r#"{"topic":"job.undo","payload":1}"#).unwrap();
+    let changed: [(&str, NewJob); 13] = [
+        ("workflow_id", NewJob { workflow_id: Some("order-8".into()), ..full() }),
+        ("compensation", NewJob { compensation: Some(other_undo), ..full() }),
         ("job_id", NewJob { job_id: Some("job-2".into()), ..full() }),
         ("topic", NewJob { topic: "job.noop".into(), ..full() }),
         ("payload", NewJob { payload: Some(Json::parse("[2]").unwrap()), ..full() }),
@@ -237,6 +242,42 @@ proptest! {
             prop_assert_eq!(request.topic.as_str(), name);
         }
     }
+}
+
+#[test]
+fn what_undoes_a_job_is_checked_like_a_job_and_its_errors_name_the_place() {
+    let undo = |text: &str| NewJob { compensation: Some(Json::parse(text).unwrap()), ..full() };
+    for (text, field) in [
+        ("[]", "compensation"),
+        (r#"{"topic":"t","priority":"low"}"#, "compensation"),
+        (r#"{"payload":1}"#, "compensation"),
+        (r#"{"topic":"a b"}"#, "compensation.topic"),
+        (r#"{"topic":"t","labels":{"_x":"1"}}"#, "compensation.labels"),
+        (r#"{"topic":"t","env":{"":"1"}}"#, "compensation.env"),
+        (r#"{"topic":"t","budget":{"max_attempts":0}}"#, "compensation.budget.max_attempts"),
+        (r#"{"topic":"t","budget":{"timeout_ms":0}}"#, "compensation.budget.timeout_ms"),
+    ] {
+        let errors = check(undo(text)).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field], "{text}: {errors:?}");
+    }
+    let alone = check(NewJob { workflow_id: None, ..full() }).unwrap_err();
+    assert_eq!(alone[0].field, "compensation", "a job without a workflow is never rolled back");
+}
+
+#[test]
+fn a_workflow_is_a_label_too_and_the_two_do_not_disagree() {
+    let request = check(full()).unwrap();
+    assert_eq!(request.labels.get(WORKFLOW_LABEL).map(String::as_str), Some("order-7"));
+    let part = request.run.expect("part of a saga");
+    assert!(part.run.is_saga() && !part.undo);
+    let other = Caller { tenant: "other".into(), ..caller() };
+    assert_ne!(JobRequest::check(full(), &other, || JobId::from("j")).unwrap().run.unwrap().run, part.run);
+    let errors = check(NewJob { labels: map(&[(WORKFLOW_LABEL, "other")]), ..full() }).unwrap_err();
+    assert_eq!(errors[0].field, "labels");
+    assert_ne!(
+        hash(NewJob { workflow_id: Some("w".into()), ..echo() }),
+        hash(NewJob { labels: map(&[(WORKFLOW_LABEL, "w")]), ..echo() })
+    );
 }
 
 #[test]

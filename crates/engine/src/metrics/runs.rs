@@ -1,7 +1,6 @@
 //! Metric families of runs.
 
-use lockgate_core::dag::plan::Live;
-use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead, RunState};
+use lockgate_core::dag::{Flow, NodeKey, NodeRun, NodeState, RunHead, RunState};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -42,13 +41,12 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub(crate) fn of(live: &Live, rows: &[(NodeKey, NodeRun)]) -> Self {
+    pub(crate) fn of(live: &Flow, rows: &[(NodeKey, NodeRun)]) -> Self {
         let mut ended = Self::default();
         // A row that is written again because its work is undone or tainted ended before.
         for (key, row) in rows.iter().filter(|(_, row)| row.state.is_over() && row.undo.is_none() && !row.tainted) {
             ended.states[row.state as usize] += 1;
-            let undoable = live.dag().node(key.node).compensation.is_some() && (row.job.is_some() || row.child.is_some());
-            ended.undoable += u64::from(undoable && row.state == NodeState::Succeeded);
+            ended.undoable += u64::from(live.can_undo(*key, row));
         }
         ended
     }
@@ -139,7 +137,7 @@ impl RunMetrics {
     }
 
     /// A run whose work was undone: how long that took, from the end of its last node.
-    pub(crate) fn undone(&self, live: &Live) {
+    pub(crate) fn undone(&self, live: &Flow) {
         let run = live.run();
         let worked = run.nodes.values().filter_map(|node| node.ended_at).max();
         if let (RunState::Compensated, Some(ended), Some(worked)) = (run.head.state, run.head.ended_at, worked) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockgate_core::job::Job;
+use lockgate_core::job::{Job, Reason};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -16,6 +16,7 @@ pub(crate) struct SagaMetrics {
     rollbacks: Counter,
     dispatched: Counter,
     failed: Counter,
+    unreadable: Counter,
     seconds: Histogram,
     active: Gauge,
 }
@@ -27,10 +28,12 @@ impl SagaMetrics {
             registry.register(name, help, counter.clone());
             counter
         };
-        let recorded = counter("saga_recorded", "Nodes whose work was done and could be undone");
-        let rollbacks = counter("saga_rollback_triggered", "Runs that began to undo their work");
-        let dispatched = counter("saga_compensation_dispatched", "Jobs that undo what a node did");
+        let recorded = counter("saga_recorded", "Nodes and plain jobs whose work was done and could be undone");
+        let rollbacks = counter("saga_rollback_triggered", "Runs and workflows that began to undo their work");
+        let dispatched = counter("saga_compensation_dispatched", "Jobs that undo what a node or a plain job did");
         let failed = counter("saga_compensation_failed", "Jobs that were to undo something and ended badly");
+        let unreadable =
+            counter("saga_unmarshal_errors", "Entries of sagas that could not be read, so that people must undo");
         let seconds = latency();
         registry.register(
             "saga_rollback_seconds",
@@ -40,7 +43,7 @@ impl SagaMetrics {
         let active = Gauge::default();
         let help = "Runs that undo their work or are stuck doing so, as the last sweep of this process counted them";
         registry.register("saga_active", help, active.clone());
-        Self { recorded, rollbacks, dispatched, failed, seconds, active }
+        Self { recorded, rollbacks, dispatched, failed, unreadable, seconds, active }
     }
 
     pub(super) fn recorded(&self, nodes: u64) {
@@ -56,7 +59,9 @@ impl SagaMetrics {
     }
 
     pub(super) fn entered(&self, job: &Job) {
-        if undoes(job) {
+        if is_unreadable(job) {
+            self.unreadable.inc();
+        } else if undoes(job) {
             self.dispatched.inc();
         }
     }
@@ -74,4 +79,8 @@ impl SagaMetrics {
 
 fn undoes(job: &Job) -> bool {
     job.request.run.as_ref().is_some_and(|part| part.undo)
+}
+
+fn is_unreadable(job: &Job) -> bool {
+    job.life.last_error.as_ref().is_some_and(|failure| failure.reason == Reason::SagaUnmarshalFailed)
 }

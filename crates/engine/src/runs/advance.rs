@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::dag::plan::{Live, Next};
-use lockgate_core::dag::{Closing, RunState};
+use lockgate_core::dag::plan::Next;
+use lockgate_core::dag::{Closing, Flow, RunHead, RunState};
 use lockgate_core::ids::{ActorId, JobId};
-use lockgate_core::job::{Input, Job, JobState, submit};
+use lockgate_core::job::{Failure, Input, Job, JobState, stillborn, submit};
 use lockgate_core::request::JobRequest;
 use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
@@ -22,7 +22,7 @@ const PLATFORM: &str = "lockgate";
 /// A decision about one run, on its way.
 pub(crate) struct Planned {
     /// As the decision leaves it.
-    pub(crate) live: Live,
+    pub(crate) live: Flow,
     /// Before the decision.
     pub(crate) before: RunState,
     pub(crate) next: Next,
@@ -34,8 +34,8 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    pub(crate) fn step(live: Live, before: RunState, next: Next, heard: Vec<i64>) -> Self {
-        Self { live, before, next, heard, key: None, audit: Vec::new(), ended: Ended::default() }
+    pub(crate) fn step(live: impl Into<Flow>, before: RunState, next: Next, heard: Vec<i64>) -> Self {
+        Self { live: live.into(), before, next, heard, key: None, audit: Vec::new(), ended: Ended::default() }
     }
 }
 
@@ -96,7 +96,12 @@ impl Inner {
                 let hash = request.hash();
                 submit(request, hash, &self.env(judgement))
             };
-            let jobs: Vec<_> = std::mem::take(&mut next.jobs).into_iter().map(birth).collect();
+            let mut jobs: Vec<_> = std::mem::take(&mut next.jobs).into_iter().map(birth).collect();
+            let dead = |(request, failure): (Arc<JobRequest>, Failure)| {
+                let hash = request.hash();
+                stillborn(request, hash, failure, &self.env(Judgement::Unavailable))
+            };
+            jobs.extend(std::mem::take(&mut next.dead).into_iter().map(dead));
             births.push(jobs.iter().map(|transition| transition.job.clone()).collect());
             changes.push(RunChange {
                 head: next.head.clone(),
@@ -141,7 +146,7 @@ impl Inner {
                 self.orchestra.call([parent.run.clone()]);
                 bells.push(Bell::run(&parent.run));
             }
-            stops.extend(next.stop_jobs);
+            stops.extend(next.stop_jobs.into_iter().map(|id| (id, why_stopped(head))));
             let undone = head.closing.is_some_and(Closing::undoes);
             stop_runs.extend(next.stop_runs.into_iter().map(|id| (id, undone)));
             children.extend(next.runs.into_iter().map(|child| (live.run().head.clone(), child)));
@@ -155,19 +160,15 @@ impl Inner {
     }
 
     /// What cannot be stopped now is told again by the sweep.
-    pub(super) async fn stop_jobs(&self, ids: Vec<JobId>) {
-        if ids.is_empty() {
+    pub(super) async fn stop_jobs(&self, stops: Vec<(JobId, Arc<str>)>) {
+        if stops.is_empty() {
             return;
         }
+        let (ids, notes): (Vec<JobId>, Vec<Arc<str>>) = stops.into_iter().unzip();
         let stopped = async {
-            let jobs = self.ports.store.load(&ids).await?.into_iter().flatten();
-            let live = jobs.filter(|job| !job.state().is_terminal());
-            let stop = |job| {
-                (
-                    Arc::new(job),
-                    Input::Cancel { actor: ActorId::from(PLATFORM), note: Some("its run does not go on".into()) },
-                )
-            };
+            let jobs = self.ports.store.load(&ids).await?.into_iter().zip(notes);
+            let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
+            let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
             self.drive(live.map(stop).collect()).await
         };
         if let Err(error) = stopped.await {
@@ -177,5 +178,14 @@ impl Inner {
 
     pub(super) fn platform() -> ActorId {
         ActorId::from(PLATFORM)
+    }
+}
+
+/// What a job is told that ends because its run does.
+pub(super) fn why_stopped(head: &RunHead) -> Arc<str> {
+    let why = head.failure.as_ref().filter(|_| head.id.is_saga());
+    match why {
+        Some(failure) => format!("workflow {} is closed: {}", head.dag.name, failure.message).into(),
+        None => "its run does not go on".into(),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::dag::plan::Live;
-use lockgate_core::dag::{Dag, DagRef};
+use lockgate_core::dag::saga::Saga;
+use lockgate_core::dag::{Dag, DagRef, Flow};
 use lockgate_core::ids::{RunId, TenantId};
 use lockgate_ports::{DagRow, StoreError};
 use parking_lot::Mutex;
@@ -44,19 +45,19 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Runs {
-    by_id: BTreeMap<RunId, Live>,
+    by_id: BTreeMap<RunId, Flow>,
     rows: usize,
 }
 
 impl Runs {
-    fn take(&mut self, id: &RunId) -> Option<Live> {
+    fn take(&mut self, id: &RunId) -> Option<Flow> {
         let live = self.by_id.remove(id)?;
         self.rows -= rows(&live);
         Some(live)
     }
 
     /// Whoever remembers an earlier version of the run does not know better.
-    fn keep(&mut self, live: Live) {
+    fn keep(&mut self, live: Flow) {
         let head = &live.run().head;
         if self.by_id.get(&head.id).is_some_and(|known| known.run().head.version > head.version) {
             return;
@@ -73,13 +74,13 @@ impl Runs {
     }
 }
 
-fn rows(live: &Live) -> usize {
+fn rows(live: &Flow) -> usize {
     live.run().nodes.len() + 1
 }
 
 impl Inner {
     /// These runs as they were last seen, by id; those that are gone are left out.
-    pub(super) async fn remembered(&self, ids: &[RunId]) -> Result<Vec<Live>, StoreError> {
+    pub(super) async fn remembered(&self, ids: &[RunId]) -> Result<Vec<Flow>, StoreError> {
         let (mut lives, unknown) = {
             let mut runs = self.orchestra.memory.runs.lock();
             let mut lives = Vec::with_capacity(ids.len());
@@ -99,12 +100,16 @@ impl Inner {
     }
 
     /// These runs as they are.
-    pub(super) async fn read_runs(&self, ids: &[RunId]) -> Result<Vec<Live>, StoreError> {
+    pub(super) async fn read_runs(&self, ids: &[RunId]) -> Result<Vec<Flow>, StoreError> {
         let mut lives = Vec::with_capacity(ids.len());
         for run in self.ports.store.load_runs(ids).await?.into_iter().flatten() {
+            if run.head.id.is_saga() {
+                lives.push(Saga::new(run).into());
+                continue;
+            }
             // One run that nobody can read must not stand in the way of the others.
             match self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await {
-                Ok(Some(known)) => lives.push(Live::new(known.dag, run)),
+                Ok(Some(known)) => lives.push(Live::new(known.dag, run).into()),
                 Ok(None) => {
                     tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
                 }
@@ -116,7 +121,7 @@ impl Inner {
     }
 
     /// A run that is over is only read again if something is heard of it.
-    pub(super) fn remember(&self, live: Live) {
+    pub(super) fn remember(&self, live: Flow) {
         let head = &live.run().head;
         if self.orchestra.steps && !head.state.is_over() {
             // A time that has come already brought nothing: the tick looks again.

@@ -1,9 +1,12 @@
 //! One step for many runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use lockgate_core::dag::Flow;
 use lockgate_core::dag::plan::News;
+use lockgate_core::dag::saga::Saga;
 use lockgate_core::ids::RunId;
+use lockgate_core::time::Timestamp;
 use lockgate_ports::{NewsRow, StoreError, Told};
 
 use super::Planned;
@@ -18,13 +21,14 @@ impl Inner {
         if ids.is_empty() {
             return Ok(());
         }
-        let lives = self.remembered(&ids).await?;
+        let mut lives = self.remembered(&ids).await?;
         let rows = self.ports.store.news(&ids, NEWS_MAX).await?;
         if rows.len() == NEWS_MAX {
             self.orchestra.call(ids);
         }
-        let mut heard = by_run(rows);
         let now = self.ports.clock.now();
+        lives.extend(begun(&rows, &lives, now));
+        let mut heard = by_run(rows);
         let mut planned = Vec::new();
         for mut live in lives {
             let (numbers, news) = heard.remove(&live.run().head.id).unwrap_or_default();
@@ -40,6 +44,18 @@ impl Inner {
     }
 }
 
+/// Sagas that are heard of for the first time.
+fn begun(rows: &[NewsRow], lives: &[Flow], now: Timestamp) -> Vec<Flow> {
+    let known: BTreeSet<&RunId> = lives.iter().map(|live| &live.run().head.id).collect();
+    let mut sagas: BTreeMap<&RunId, Flow> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.run.is_saga() && !known.contains(&row.run)) {
+        if let Told::Job { job, .. } = &row.what {
+            sagas.entry(&row.run).or_insert_with(|| Saga::begin(&job.request, now).into());
+        }
+    }
+    sagas.into_values().collect()
+}
+
 fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
     let mut heard: BTreeMap<RunId, (Vec<i64>, Vec<News>)> = BTreeMap::new();
     for row in rows {
@@ -52,6 +68,9 @@ fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
 
 fn told(what: Told) -> Option<News> {
     match what {
+        Told::Job { job, .. } if job.request.run.as_ref().is_some_and(|part| part.run.is_saga() && !part.undo) => {
+            Some(News::Plain(job))
+        }
         Told::Job { job, result } => Some(News::Job {
             part: job.request.run.clone()?,
             state: job.state(),

@@ -1,11 +1,12 @@
 //! Every live run planned anew, as if nothing were known of it: what a crash left undone is found here.
 
-use lockgate_core::dag::plan::{Awaited, Implied, Live};
-use lockgate_core::dag::{Closing, NodeKey, RunHead};
+use lockgate_core::dag::plan::{Awaited, Implied};
+use lockgate_core::dag::{Closing, Flow, NodeKey, RunHead};
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_ports::StoreError;
 
 use super::Planned;
+use super::advance::why_stopped;
 use crate::Inner;
 use crate::metrics::Swept;
 
@@ -49,14 +50,15 @@ impl Inner {
 
     async fn act_on_implied(&self, head: &RunHead, implied: Implied, absent: &[(NodeKey, RunId)]) {
         let undone = head.closing.is_some_and(Closing::undoes);
-        self.stop_jobs(implied.stop_jobs).await;
+        let why = why_stopped(head);
+        self.stop_jobs(implied.stop_jobs.into_iter().map(|id| (id, why.clone())).collect()).await;
         self.stop_runs(implied.stop_runs.into_iter().map(|id| (id, undone)).collect()).await;
         let missing = implied.runs.into_iter().filter(|child| absent.iter().any(|(_, id)| *id == child.id));
         self.begin_children(missing.map(|child| (head.clone(), child)).collect()).await;
     }
 
     /// Nodes that wait for a run that does not exist.
-    async fn absent_runs(&self, live: &Live) -> Result<Vec<(NodeKey, RunId)>, StoreError> {
+    async fn absent_runs(&self, live: &Flow) -> Result<Vec<(NodeKey, RunId)>, StoreError> {
         let run = |(key, awaited)| if let Awaited::Run(id) = awaited { Some((key, id)) } else { None };
         let runs: Vec<(NodeKey, RunId)> = live.waits().into_iter().filter_map(run).collect();
         if runs.is_empty() {
@@ -68,7 +70,7 @@ impl Inner {
     }
 
     /// Nodes whose job does not exist. Their news can never come.
-    async fn lost_jobs(&self, live: &Live) -> Result<Vec<NodeKey>, StoreError> {
+    async fn lost_jobs(&self, live: &Flow) -> Result<Vec<NodeKey>, StoreError> {
         let job = |(key, awaited)| if let Awaited::Job(id) = awaited { Some((key, id)) } else { None };
         let jobs: Vec<(NodeKey, JobId)> = live.waits().into_iter().filter_map(job).collect();
         let ids: Vec<JobId> = jobs.iter().map(|(_, id)| id.clone()).collect();

@@ -14,6 +14,7 @@ mod read;
 mod release;
 mod replay;
 mod runs;
+mod sagas;
 mod schedules;
 mod submit;
 mod tenants;

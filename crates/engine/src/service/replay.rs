@@ -43,6 +43,9 @@ const PAGE: usize = 500;
 impl Engine {
     pub async fn replay_one(&self, caller: &Caller, id: &JobId) -> Result<Job, ApiError> {
         let job = self.inner.find(caller, id).await?;
+        if let Some(Err(closed)) = self.inner.revivable(vec![Job::clone(&job)]).await?.pop() {
+            return Err(ApiError::State(closed));
+        }
         let input = Input::Replay { actor: caller.actor.clone() };
         let replayed = self.inner.clone().drive_one(job, input).await?;
         Ok(Job::clone(&replayed))
@@ -88,12 +91,13 @@ impl Replayed {
 }
 
 impl Inner {
-    /// How many got a new life. Others were faster with the rest.
+    /// How many got a new life. Others were faster with the rest, or their workflows are closed.
     async fn replay_page(&self, actor: &ActorId, letters: Vec<DeadLetter>) -> Result<u64, ApiError> {
         let ids: Vec<JobId> = letters.into_iter().map(|letter| letter.job_id).collect();
-        let jobs = self.ports.store.load(&ids).await?;
+        let jobs = self.ports.store.load(&ids).await?.into_iter().flatten().collect();
+        let jobs = self.revivable(jobs).await?.into_iter().flatten();
         let replay = |job: Job| (Arc::new(job), Input::Replay { actor: actor.clone() });
-        let driven = self.drive(jobs.into_iter().flatten().map(replay).collect()).await?;
+        let driven = self.drive(jobs.map(replay).collect()).await?;
         Ok(driven.iter().filter(|outcome| outcome.is_ok()).count() as u64)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lockgate_core::audit::Action;
 use lockgate_core::dag::plan::{Order, begin};
+use lockgate_core::dag::saga::outline;
 use lockgate_core::dag::{Dag, DagRef, NodeKey, Run, RunHead, RunState, asked};
 use lockgate_core::ids::{RunId, check_name};
 use lockgate_core::limits::PAYLOAD_BYTES_MAX;
@@ -121,7 +122,12 @@ impl Engine {
     }
 
     pub async fn order_run(&self, caller: &Caller, id: &RunId, order: RunOrder) -> Result<RunHead, ApiError> {
-        let view = self.inner.run_since(caller, id, i64::MAX).await?;
+        // Nodes of a saga have no names but those of their rows.
+        let since = if id.is_saga() { 0 } else { i64::MAX };
+        if id.is_saga() {
+            self.inner.hear_all(id).await?;
+        }
+        let view = self.inner.run_since(caller, id, since).await?;
         check_params(&order, &view)?;
         let (action, detail) = record(&order);
         let order = in_indexes(order, &view.dag, caller)?;
@@ -140,6 +146,10 @@ impl Inner {
     pub(super) async fn run_since(&self, caller: &Caller, id: &RunId, version: i64) -> Result<RunView, ApiError> {
         let run = self.ports.store.run_since(id, version).await?;
         let run = run.filter(|run| run.head.tenant == caller.tenant).ok_or_else(|| ApiError::no_run(id))?;
+        if id.is_saga() {
+            let dag = Arc::new(outline(&run));
+            return Ok(RunView { run, dag });
+        }
         let known = self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await?;
         let known = known.ok_or_else(|| ApiError::Internal(format!("the definition of run {id} is gone")))?;
         Ok(RunView { run, dag: known.dag })

@@ -42,6 +42,7 @@ impl Engine {
             Ok((Arc::new(request), hash))
         };
         let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
+        inner.refuse_closed(&mut checked).await?;
         let ticket = inner.admit(caller, &mut checked, |(request, _)| request).await?;
         let (transitions, verdict) = inner.births(&checked).await;
         let entry = Entry { began, verdict };

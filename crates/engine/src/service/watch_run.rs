@@ -8,6 +8,7 @@ use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_ports::{Bell, Ear};
 
+use super::RunView;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -45,7 +46,9 @@ impl RunWatch {
     /// and went between two looks are not told.
     pub async fn next(&mut self) -> Result<Option<Run>, ApiError> {
         while !self.over {
-            let run = self.inner.shown_run(&self.caller, &self.id, self.after).await?.run;
+            let RunView { run, dag } = self.inner.shown_run(&self.caller, &self.id, self.after).await?;
+            // A saga has more jobs each time.
+            self.dag = dag;
             self.over = run.head.state.is_over();
             if run.head.version > self.after {
                 self.after = run.head.version;

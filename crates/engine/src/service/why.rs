@@ -1,5 +1,6 @@
 //! "Why does it wait, and what would start it?"
 
+use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, PoolName, WorkerId};
 use lockgate_core::job::{Job, JobState, Reason};
 use lockgate_core::lane::Shape;
@@ -59,6 +60,9 @@ impl Engine {
     pub async fn why(&self, caller: &Caller, id: &JobId) -> Result<Why, ApiError> {
         let job = self.inner.find(caller, id).await?;
         let mut why = self.inner.explain(&job).await;
+        if let Some(saga) = self.inner.closed_saga(&job).await {
+            why.closed(&saga);
+        }
         if !caller.sees_everyone {
             // Workers serve every tenant.
             why.pools.iter_mut().for_each(|pool| pool.workers.clear());
@@ -248,6 +252,17 @@ impl Why {
             self.next_at = Some(binding.start_by);
             let summary = format!("Attempt {} was sent to {worker}, which has not started it yet.", job.life.attempt.no);
             self.say("dispatched", &summary, "It is requeued if the worker does not start it in time.");
+        }
+    }
+
+    /// Its workflow does not go on: what waits will be cancelled, what was done is undone.
+    fn closed(&mut self, saga: &RunHead) {
+        let (workflow, state) = (&saga.dag.name, saga.state.as_str());
+        let why = saga.failure.as_ref().map_or("", |failure| &*failure.message);
+        self.summary = format!("{} Its workflow {workflow} is closed ({state}): {why}", self.summary);
+        self.next_step = format!("`lockgate saga show {workflow}` tells what is undone.");
+        if !self.state.is_terminal() {
+            self.reason = "waiting_for_rollback".to_owned();
         }
     }
 

@@ -12,6 +12,7 @@ mod policies;
 mod pools;
 mod prefetch;
 mod runs;
+mod sagas;
 mod schedules;
 mod stage;
 mod traces;

@@ -101,6 +101,8 @@ async fn every_family_moves_and_is_in_the_reference() {
     ends_of_all_kinds(&stage, &mut witness).await;
     a_kernel_that_goes_away(&stage, &mut witness).await;
     a_run_that_is_undone(&stage, &mut witness).await;
+    super::sagas::an_entry_that_nobody_can_read(&stage).await;
+    witness.wait_for(&stage, &["lockgate_saga_unmarshal_errors_total"]).await;
     a_time_that_comes(&stage, &mut witness).await;
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
 

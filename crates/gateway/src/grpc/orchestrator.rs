@@ -123,6 +123,7 @@ impl OrchestratorService {
             tenant: Some(caller.tenant.clone()),
             dag: present(wire.dag).map(Into::into),
             state: known_run_state(wire.state).map_err(invalid)?,
+            sagas: Some(wire.sagas),
             cursor: queries::cursor(&wire.cursor).map_err(invalid)?,
             limit: page(wire.limit),
         };

@@ -67,8 +67,11 @@ pub(super) struct DeadLetterParams {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RunParams {
-    /// Runs of this DAG.
+    /// Runs of this DAG; with `sagas` the workflow_id.
     dag: Option<String>,
+    /// Workflows of plain jobs instead of runs of DAGs.
+    #[param(value_type = Option<bool>)]
+    sagas: Option<String>,
     /// A state such as RUNNING or COMPENSATION_STUCK.
     state: Option<String>,
     /// Most runs of the page, 1 to 1000; 50 when absent.
@@ -281,6 +284,7 @@ impl RunParams {
             tenant: Some(caller.tenant.clone()),
             dag: self.dag.map(Into::into),
             state: read(self.state.as_deref(), &mut errors, |text| parsed("state", text)),
+            sagas: Some(read(self.sagas.as_deref(), &mut errors, |text| parsed("sagas", text)).unwrap_or(false)),
             cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
             limit: limit(self.limit.as_deref(), &mut errors),
         };

@@ -10,7 +10,6 @@ use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApprovalAnswer, ReplayRequest};
 use lockgate_ports::DeadLetterQuery;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -73,12 +72,12 @@ pub(super) struct JobBody {
     /// What is risky about it, in the words of the policy.
     #[serde(default)]
     risk_tags: Vec<String>,
-    /// Refused: not supported yet.
+    /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
+    workflow_id: Option<String>,
+    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms), undo_on_failure. Needs
+    /// workflow_id.
     #[schema(value_type = Option<serde_json::Value>)]
-    workflow_id: Option<IgnoredAny>,
-    /// Refused: not supported yet.
-    #[schema(value_type = Option<serde_json::Value>)]
-    compensation: Option<IgnoredAny>,
+    compensation: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -169,10 +168,6 @@ pub(super) struct ReplayBody {
 
 impl JobBody {
     pub(super) fn read(self) -> Read {
-        let errors = self.unsupported();
-        if !errors.is_empty() {
-            return Err(errors);
-        }
         Ok(NewJob {
             job_id: self.job_id,
             topic: self.topic,
@@ -191,14 +186,9 @@ impl JobBody {
             trace_id: self.trace_id,
             traceparent: self.traceparent,
             concurrency_key: self.concurrency_key,
+            workflow_id: self.workflow_id,
+            compensation: self.compensation.map(|raw| Json::trusted(Box::<str>::from(raw))),
         })
-    }
-
-    /// Fields that are part of the contract and whose feature does not exist: taking them silently would be a lie.
-    fn unsupported(&self) -> Vec<FieldError> {
-        let given = [("workflow_id", self.workflow_id.is_some()), ("compensation", self.compensation.is_some())];
-        let refused = |(field, given): (&str, bool)| given.then(|| FieldError::new(field, "is not supported yet"));
-        given.into_iter().filter_map(refused).collect()
     }
 }
 

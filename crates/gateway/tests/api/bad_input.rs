@@ -37,7 +37,7 @@ fn bad_jobs() -> Vec<(Value, &'static str)> {
         (with("requires", json!(["a b"])), "requires"),
         (with("capability", json!("to pay")), "capability"),
         (with("risk_tags", json!(["much money"])), "risk_tags"),
-        (with("workflow_id", json!("w-1")), "workflow_id"),
+        (with("workflow_id", json!("w 1")), "workflow_id"),
         (with("compensation", json!({ "topic": "undo" })), "compensation"),
     ]
 }
@@ -230,8 +230,8 @@ async fn grpc_refuses_the_same_with_field_violations() {
         (job(|job| job.max_attempts = Some(0)), "max_attempts"),
         (job(|job| job.capability = "to pay".into()), "capability"),
         (job(|job| job.risk_tags = vec!["much money".into()]), "risk_tags"),
-        (job(|job| job.workflow_id = "w".into()), "workflow_id"),
-        (job(|job| job.compensation_json = "{}".into()), "compensation"),
+        (job(|job| job.workflow_id = "w w".into()), "workflow_id"),
+        (job(|job| job.compensation_json = r#"{"topic":"undo"}"#.into()), "compensation"),
     ];
     for (request, field) in cases {
         let status = grpc.submit_job(request).await.expect_err("refused");

@@ -185,7 +185,7 @@ async fn a_batch_is_answered_in_the_order_sent() {
     let jobs = json!({ "jobs": [
         { "topic": "job.a", "job_id": "a" },
         { "topic": "not a topic" },
-        { "topic": "job.b", "workflow_id": "w" },
+        { "topic": "job.b", "workflow_id": "w w" },
         { "topic": "job.c", "job_id": "c" },
     ]});
     let reply = server.post("/v1/jobs:batch", &jobs).await;

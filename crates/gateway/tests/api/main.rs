@@ -20,6 +20,7 @@ mod policy;
 mod pools;
 mod quotas;
 mod reasons;
+mod sagas;
 mod scaler;
 mod schedules;
 mod support;

@@ -1,7 +1,7 @@
 //! `lockgate dag`: workflows.
 
 mod apply;
-mod draw;
+pub(super) mod draw;
 mod graph;
 mod orders;
 mod runs;
@@ -9,6 +9,8 @@ mod start;
 mod watch;
 
 use clap::{Args, Subcommand};
+
+pub(super) use runs::{fetch, tone};
 
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};

@@ -88,6 +88,14 @@ pub(crate) struct Submit {
     #[arg(long = "risk-tag", value_name = "TAG")]
     risk_tags: Vec<String>,
 
+    /// Workflow that the job is part of: its jobs are undone together
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
+    workflow_id: String,
+
+    /// What undoes the job's work: JSON with topic and payload, or @file
+    #[arg(long, value_name = "JSON|@FILE")]
+    compensation: Option<String>,
+
     /// Trace that the job belongs to
     #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
     trace_id: String,
@@ -127,6 +135,8 @@ impl Submit {
 
     fn into_job(self, now: Timestamp) -> Result<v1::NewJob, CliError> {
         let payload_json = args::payload(&self.payload, &mut std::io::stdin()).map_err(CliError::Usage)?;
+        let undo = self.compensation.map(|text| args::payload(&text, &mut std::io::stdin())).transpose();
+        let compensation_json = undo.map_err(CliError::Usage)?.unwrap_or_default();
         let in_ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let delayed = self.delay.and_then(|delay| now.checked_add(delay).ok());
         Ok(v1::NewJob {
@@ -147,7 +157,8 @@ impl Submit {
             capability: self.capability,
             risk_tags: self.risk_tags,
             concurrency_key: self.concurrency_key,
-            ..v1::NewJob::default()
+            workflow_id: self.workflow_id,
+            compensation_json,
         })
     }
 }

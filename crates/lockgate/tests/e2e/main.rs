@@ -14,6 +14,7 @@ mod logs;
 mod pools;
 mod quotas;
 mod restart;
+mod sagas;
 mod schedules;
 mod tour;
 mod traces;

@@ -2,6 +2,9 @@
 //!
 //! A job of a run that ends, and a run inside of a run that ends, leave a row of *news* in their own commit. One step of a
 //! run consumes news and inserts jobs in one commit, so nobody must own a run and nothing between the two can be lost.
+//!
+//! The saga of plain jobs is a run too. Its jobs come from outside, so they leave news when they are born as well
+//! (`Transition::tells_its_run`), and the first step that hears of one inserts the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +51,8 @@ pub trait Runs: Send + Sync {
     /// what these runs have not heard yet, oldest first. News of a job or a run that is gone are left out and stay.
     async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError>;
 
-    /// Runs with news at least `age` old by the Store's clock, oldest news first, each once. Reading stops after a bounded
+    /// Runs with news at least `age` old by the Store's clock, oldest news first, each once; of those that are not there only
+    /// sagas, which begin with their first news. Reading stops after a bounded
     /// number of rows, so there may be more than are named.
     async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
@@ -126,7 +130,7 @@ pub struct NewsRow {
 /// As it is now, not as it was when the row was written.
 #[derive(Clone, Debug)]
 pub enum Told {
-    /// A job of the run, ended, without its payload; the result only if it is out.
+    /// A job of the run without its payload; the result only if it is out.
     Job { job: Box<Job>, result: Option<Json> },
     /// A run that a node waits for, over.
     Run(Box<RunHead>),
@@ -137,6 +141,8 @@ pub struct RunQuery {
     pub tenant: Option<TenantId>,
     pub dag: Option<Arc<str>>,
     pub state: Option<RunState>,
+    /// Only sagas of plain jobs, or only runs of DAGs.
+    pub sagas: Option<bool>,
     pub cursor: Option<Cursor>,
     pub limit: usize,
 }

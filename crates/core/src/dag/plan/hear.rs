@@ -15,10 +15,13 @@ use crate::request::{Json, RunRef};
 impl Step<'_> {
     pub(super) fn hear(&mut self, news: &News) {
         match news {
-            News::Job { part, state, .. } if part.run != self.live.run.head.id || !state.is_terminal() => {}
+            News::Job { part, .. } if part.run != self.live.run.head.id => {}
             News::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
+            News::Job { state, .. } if !state.is_terminal() => {}
             News::Job { part, state, output, failure } => self.hear_job(part, *state, output.as_ref(), failure.as_ref()),
             News::Run(head) => self.hear_run(head),
+            // No job of a run of a DAG is plain.
+            News::Plain(_) => {}
         }
     }
 
@@ -148,7 +151,7 @@ impl Live {
     }
 }
 
-pub(super) fn or_in_words(failure: Option<&Failure>, state: JobState) -> Failure {
+pub(in crate::dag) fn or_in_words(failure: Option<&Failure>, state: JobState) -> Failure {
     let reason = if state == JobState::OutputQuarantined { Reason::OutputQuarantined } else { Reason::Failed };
     match failure {
         // Whatever the words are, the reason says that the work was done.

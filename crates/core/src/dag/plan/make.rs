@@ -136,12 +136,7 @@ fn filled_job(template: &JobTemplate, scope: &Scope<'_>) -> Result<(NewJob, Opti
 fn filled_undo(undo: &Compensation, run: &RunId, scope: &Scope<'_>) -> Result<NewJob, String> {
     let mut labels = texts("labels", &undo.labels, scope)?;
     let mut env = texts("env", &undo.env, scope)?;
-    for (name, value) in [(SAGA, "true"), (IS_COMPENSATION, "true"), (SAGA_RUN, run.as_str())] {
-        labels.insert(name.to_owned(), value.to_owned());
-    }
-    for (name, value) in [(SAGA, "true"), (SAGA_RUN, run.as_str())] {
-        env.insert(name.to_owned(), value.to_owned());
-    }
+    saga_marks(run.as_str(), &mut labels, &mut env);
     Ok(NewJob {
         topic: undo.topic.as_str().to_owned(),
         payload: Some(payload(&undo.payload, scope)?),
@@ -152,6 +147,16 @@ fn filled_undo(undo: &Compensation, run: &RunId, scope: &Scope<'_>) -> Result<Ne
         timeout_ms: undo.timeout_ms,
         ..NewJob::default()
     })
+}
+
+/// By these labels and variables others know what undoes from ordinary work.
+pub(in crate::dag) fn saga_marks(workflow: &str, labels: &mut BTreeMap<String, String>, env: &mut BTreeMap<String, String>) {
+    for (name, value) in [(SAGA, "true"), (IS_COMPENSATION, "true"), (SAGA_RUN, workflow)] {
+        labels.insert(name.to_owned(), value.to_owned());
+    }
+    for (name, value) in [(SAGA, "true"), (SAGA_RUN, workflow)] {
+        env.insert(name.to_owned(), value.to_owned());
+    }
 }
 
 fn payload(template: &Template, scope: &Scope<'_>) -> Result<Json, String> {

@@ -29,15 +29,19 @@ use serde_json::Value;
 
 use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Parent, Run, RunHead, RunState};
 use crate::ids::{ActorId, JobId, RunId};
-use crate::job::{Failure, JobState, Reason};
+use crate::job::{Failure, Job, JobState, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
 use crate::time::Timestamp;
+pub(super) use hear::or_in_words;
 use items::Expanded;
 pub use make::APPROVAL_TOPIC;
+pub(super) use make::saga_marks;
 use step::Step;
+pub(super) use sweep::awaited;
 pub use sweep::{Awaited, Implied};
 use tally::Tally;
 use undo::UndoPlan;
+pub(super) use undo::{waits_for_people, was_quarantined};
 
 /// Jobs and runs that one step starts: bounds one commit. The next step goes on.
 pub const STARTS_MAX: usize = 500;
@@ -67,6 +71,8 @@ pub enum News {
     Job { part: RunRef, state: JobState, output: Option<Json>, failure: Option<Failure> },
     /// A run that a node waits for is over.
     Run(Box<RunHead>),
+    /// A plain job of a saga, as it is now.
+    Plain(Box<Job>),
 }
 
 /// What people ask of a run.
@@ -105,6 +111,8 @@ pub struct Next {
     pub nodes: Vec<(NodeKey, NodeRun)>,
     /// Jobs to insert in the same commit.
     pub jobs: Vec<Arc<JobRequest>>,
+    /// Jobs to insert that can never run, and why: their dead letters tell of it.
+    pub dead: Vec<(Arc<JobRequest>, Failure)>,
     /// Runs to begin after the commit, unless they are there.
     pub runs: Vec<SubRun>,
     /// Jobs to cancel after the commit. Told again by each `replan` while they are under way.
@@ -141,6 +149,8 @@ pub enum Refusal {
     Params(String),
     #[error("nothing is stuck at this node")]
     NotStuck,
+    #[error("it has no plan: a workflow of plain jobs can be cancelled or rolled back, and nothing else")]
+    NoPlan,
 }
 
 /// A new run with everything started that may start. The parameters were checked, and defaults are in.
@@ -290,6 +300,7 @@ impl Next {
             head: live.run.head.clone(),
             nodes: Vec::new(),
             jobs: Vec::new(),
+            dead: Vec::new(),
             runs: Vec::new(),
             stop_jobs: Vec::new(),
             stop_runs: Vec::new(),

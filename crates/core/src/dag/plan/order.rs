@@ -64,9 +64,12 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The round of the undo that is stuck.
-    fn stuck(&self, key: NodeKey) -> Result<u32, Refusal> {
+    /// The round of the undo that is stuck. One that still waits for people waits in vain.
+    fn stuck(&mut self, key: NodeKey) -> Result<u32, Refusal> {
         let undo = self.row(key).and_then(|row| row.undo.as_ref());
-        undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| undo.round).ok_or(Refusal::NotStuck)
+        let stuck = undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| (undo.round, undo.job.clone()));
+        let (round, job) = stuck.ok_or(Refusal::NotStuck)?;
+        self.stop_jobs.push(job);
+        Ok(round)
     }
 }

@@ -206,6 +206,7 @@ impl<'a> Step<'a> {
             nodes: self.changed.iter().filter_map(|key| rows.get(key).map(|row| (*key, row.clone()))).collect(),
             more: self.live.could_start(),
             jobs: self.jobs,
+            dead: Vec::new(),
             runs: self.runs,
             stop_jobs: self.stop_jobs,
             stop_runs: self.stop_runs,

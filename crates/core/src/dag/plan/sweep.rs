@@ -70,7 +70,7 @@ impl Live {
     }
 }
 
-pub(super) fn awaited(row: &NodeRun) -> Option<Awaited> {
+pub(in crate::dag) fn awaited(row: &NodeRun) -> Option<Awaited> {
     if let Some(undo) = row.undo.as_ref().filter(|undo| undo.state == UndoState::Running) {
         return Some(Awaited::Job(undo.job.clone()));
     }

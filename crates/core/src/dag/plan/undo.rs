@@ -41,7 +41,7 @@ pub(super) fn needs_undo(node: &Node, key: NodeKey, row: &NodeRun) -> bool {
     }
 }
 
-pub(super) fn was_quarantined(row: &NodeRun) -> bool {
+pub(in crate::dag) fn was_quarantined(row: &NodeRun) -> bool {
     row.job.is_some() && row.failure.as_ref().is_some_and(|failure| failure.reason == Reason::OutputQuarantined)
 }
 
@@ -114,6 +114,11 @@ impl UndoPlan {
     }
 }
 
+/// Policy asks people before this may be undone. Their approval lets it go on.
+pub(in crate::dag) fn waits_for_people() -> Failure {
+    Failure::new(Reason::Denied, "policy asks for a person's approval of the job that undoes it")
+}
+
 impl Step<'_> {
     /// Everything is still: undoes as much as may be undone at once.
     pub(super) fn undo(&mut self) {
@@ -138,7 +143,10 @@ impl Step<'_> {
         };
         // Truth over guess: an undo that was given up as lost and did end well is done.
         let done = matches!(state, JobState::Succeeded | JobState::OutputQuarantined);
+        let asked = state == JobState::ApprovalRequired;
         match undo.state {
+            UndoState::Running if asked => self.end_undo(key, UndoState::Stuck, Some(waits_for_people())),
+            _ if !state.is_terminal() => {}
             UndoState::Running | UndoState::Stuck if done => self.end_undo(key, UndoState::Done, None),
             UndoState::Running => self.end_undo(key, UndoState::Stuck, Some(super::hear::or_in_words(failure, state))),
             UndoState::Stuck | UndoState::Done | UndoState::Resolved => {}

@@ -105,6 +105,8 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         risk_tags: BTreeSet::new(),
         trace_id: None,
         parent: None,
+        workflow_id: None,
+        compensation: None,
         run: None,
         gate: None,
     })

@@ -11,7 +11,7 @@ use crate::view;
 const MESSAGE_CHARS_MAX: usize = 80;
 
 /// The whole run. `percent` while it goes on.
-pub(super) fn run(run: &view::Run, out: Output, percent: Option<u32>) -> String {
+pub(in crate::commands) fn run(run: &view::Run, out: Output, percent: Option<u32>) -> String {
     let head = format!("{}  {} version {}", run.run_id, run.dag, run.dag_version);
     let progress = percent.map(|percent| format!("  {percent}%")).unwrap_or_default();
     let mut lines = vec![format!("{head}  {}{progress}{}", out.paint(run.state, tone(run.state)), took(run))];

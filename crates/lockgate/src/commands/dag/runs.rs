@@ -41,7 +41,13 @@ pub(super) struct Get {
 impl Runs {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let state = self.state.map_or(v1::RunState::Unspecified, v1::RunState::from);
-        let request = v1::ListDagRunsRequest { dag: self.dag, state: state.into(), cursor: self.cursor, limit: self.limit };
+        let request = v1::ListDagRunsRequest {
+            dag: self.dag,
+            state: state.into(),
+            cursor: self.cursor,
+            limit: self.limit,
+            sagas: false,
+        };
         let response = session.orchestrator().list_dag_runs(request).await;
         let runs = view::Runs::from(session.answer(response)?);
         let out = session.out;
@@ -80,7 +86,7 @@ impl Get {
     }
 }
 
-pub(super) async fn fetch(session: &Session, run_id: &str) -> Result<view::Run, CliError> {
+pub(in crate::commands) async fn fetch(session: &Session, run_id: &str) -> Result<view::Run, CliError> {
     let response = session.orchestrator().get_dag_run(v1::GetDagRunRequest { run_id: run_id.to_owned() }).await;
     Ok(view::Run::from(session.answer(response)?))
 }
@@ -90,7 +96,7 @@ pub(super) fn end_of(run: &view::Run) -> Exit {
     if run.state == RunState::Succeeded.as_str() { Exit::Success } else { Exit::JobEndedBadly }
 }
 
-pub(super) fn tone(state: &str) -> Tone {
+pub(in crate::commands) fn tone(state: &str) -> Tone {
     match state {
         "SUCCEEDED" => Tone::Good,
         "RUNNING" | "COMPENSATING" => Tone::Busy,

@@ -281,6 +281,8 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         risk_tags: BTreeSet::new(),
         trace_id: None,
         parent: None,
+        workflow_id: None,
+        compensation: None,
         run: None,
         gate: None,
     }

@@ -217,10 +217,14 @@ macro_rules! store_conformance {
                 news_come_in_order_and_within_the_limit,
                 a_run_that_is_over_is_told_to_its_parent,
                 runs_that_have_not_heard_are_found_by_the_age_of_their_news,
+                a_saga_hears_of_its_jobs_from_their_birth_on,
+                a_saga_is_found_by_its_news_before_it_has_begun,
+                an_undo_that_people_are_asked_about_is_told_at_birth,
             }
             runs_lists {
                 runs_are_listed_newest_first_over_pages,
                 each_filter_narrows_the_list_of_runs,
+                sagas_are_told_from_runs_of_dags,
                 runs_wake_by_the_stores_own_clock,
                 live_runs_are_paged_by_their_ids,
             }

@@ -108,3 +108,18 @@ pub async fn live_runs_are_paged_by_their_ids(h: &StoreHarness) -> Proof {
     assert_eq!(found, ["run-A", "run-a", "run-b", "run-d"].map(RunId::from));
     Ok(())
 }
+
+pub async fn sagas_are_told_from_runs_of_dags(h: &StoreHarness) -> Proof {
+    for run in ["run-a", "run-saga-a", "run-b", "run-saga-b"] {
+        h.begin(run).await?;
+    }
+    for (sagas, expected) in [
+        (None, &["run-saga-b", "run-b", "run-saga-a", "run-a"][..]),
+        (Some(true), &["run-saga-b", "run-saga-a"]),
+        (Some(false), &["run-b", "run-a"]),
+    ] {
+        let listed = h.store.list_runs(RunQuery { sagas, limit: 10, ..RunQuery::default() }).await?.items;
+        assert_eq!(listed.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), expected);
+    }
+    Ok(())
+}

@@ -6,10 +6,13 @@ use lockgate_core::dag::RunState;
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::output::{OutputDecision, OutputStep};
-use lockgate_core::request::Json;
+use lockgate_core::request::{Json, NewJob, RunRef};
+use lockgate_core::verdict::Decision;
 
-use super::runs_stage::{after, change, child_of, head, job_in, job_of, over, subject};
-use super::stage::{Found, Proof, StoreHarness, allow, cancel, deny, fatal, new_job, release, report, scanned, success};
+use super::runs_stage::{after, change, child_of, head, job_in, job_named, job_of, over, subject};
+use super::stage::{
+    Found, Proof, StoreHarness, allow, cancel, deny, fatal, new_job, release, replay, report, scanned, success, under,
+};
 use crate::store::{ChangeError, NewsRow, RunChange, Told};
 
 async fn job(h: &StoreHarness, node: u32) -> Found<Job> {
@@ -163,5 +166,44 @@ pub async fn runs_that_have_not_heard_are_found_by_the_age_of_their_news(h: &Sto
     let heard = h.news_of(&["run-b"]).await?.iter().map(|news| news.no).collect();
     h.advance(RunChange { heard, ..change(after(&head(h, "run-b"))) }).await??;
     assert_eq!(unheard(0, 10).await?, ["run-a", "run-c"].map(RunId::from));
+    Ok(())
+}
+
+/// A plain job that is part of a saga, as a client submits it.
+fn of_workflow(id: &str) -> NewJob {
+    NewJob { workflow_id: Some("order-7".into()), ..new_job(id) }
+}
+
+pub async fn a_saga_hears_of_its_jobs_from_their_birth_on(h: &StoreHarness) -> Proof {
+    let born = h.submit(of_workflow("a")).await?;
+    let saga = born.request.run.clone().ok_or("no part of a saga")?.run;
+    assert_eq!(h.told(&[saga.as_str()]).await?, ["a SCHEDULED"]);
+    let dead = h.run(&born, fatal()).await?;
+    assert_eq!(h.told(&[saga.as_str()]).await?, ["a FAILED"; 2], "both as of now");
+    h.step(&dead, replay()).await?;
+    assert_eq!(h.told(&[saga.as_str()]).await?, ["a SCHEDULED"; 3], "a new life is told too");
+    let heard = h.news_of(&[saga.as_str()]).await?.iter().map(|news| news.no).collect();
+    h.advance(RunChange { heard, ..change(head(h, saga.as_str())) }).await??;
+    assert_eq!(h.told(&[saga.as_str()]).await?, [""; 0]);
+    Ok(())
+}
+
+pub async fn a_saga_is_found_by_its_news_before_it_has_begun(h: &StoreHarness) -> Proof {
+    let born = h.submit(of_workflow("a")).await?;
+    let saga = born.request.run.clone().ok_or("no part of a saga")?.run;
+    // A run of a DAG that is not there is gone; a saga that is not there has not begun.
+    h.commit(job_in(h, "run-gone", 0, deny())?).await??;
+    assert_eq!(h.store.unheard(Duration::ZERO, 10).await?, [saga]);
+    Ok(())
+}
+
+pub async fn an_undo_that_people_are_asked_about_is_told_at_birth(h: &StoreHarness) -> Proof {
+    let part = |node| RunRef { run: "run-a".into(), node, item: None, round: 0, undo: true };
+    let jobs = vec![
+        job_named(h, "comp-0", part(0), under("p", Decision::RequireApproval))?,
+        job_named(h, "comp-1", part(1), allow())?,
+    ];
+    h.advance(RunChange { jobs, ..change(head(h, "run-a")) }).await??;
+    assert_eq!(h.told(&["run-a"]).await?, ["comp-0 APPROVAL_REQUIRED"]);
     Ok(())
 }

@@ -48,6 +48,8 @@ fn full_node(long: usize) -> NodeRun {
         failure: Some(Failure::new(Reason::Failed, "no")),
         items: Some(Items { list: Json::trusted("[1,2]"), count: 2 }),
         undo: Some(Undo { state: UndoState::Stuck, job: "comp-1".into(), failure: None, round: 0, resolved_by: None }),
+        entry: Some(Json::trusted(r#"{"topic":"job.undo"}"#)),
+        entry_no: 7,
         tainted: true,
     }
 }

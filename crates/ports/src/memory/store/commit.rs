@@ -44,7 +44,7 @@ impl Data {
         let letter = transition.dead_letter.take();
         let dead = transition.job.state().is_dead();
         let audit = transition.audit();
-        let told = transition.job.request.run.as_ref().filter(|_| transition.job.state().is_terminal());
+        let told = transition.job.request.run.as_ref().filter(|_| transition.tells_its_run());
         let told = told.map(|part| part.run.clone());
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
         // J-4: a job that stays dead keeps its letter.

@@ -42,7 +42,7 @@ impl Data {
     }
 
     pub(super) fn unheard(&self, until: Timestamp, limit: usize) -> Vec<RunId> {
-        let known = |news: &&News| news.at <= until && self.runs.contains_key(&news.run);
+        let known = |news: &&News| news.at <= until && (news.run.is_saga() || self.runs.contains_key(&news.run));
         let mut old: Vec<(Timestamp, &RunId)> = self.news.values().filter(known).map(|news| (news.at, &news.run)).collect();
         // Stable, so that news of one time keep the order of their numbers.
         old.sort_by_key(|(at, _)| *at);
@@ -73,4 +73,5 @@ fn wanted(query: &RunQuery, head: &RunHead) -> bool {
     query.tenant.as_ref().is_none_or(|tenant| *tenant == head.tenant)
         && query.dag.as_ref().is_none_or(|dag| *dag == head.dag.name)
         && query.state.is_none_or(|state| state == head.state)
+        && query.sagas.is_none_or(|sagas| sagas == head.id.is_saga())
 }

@@ -1,0 +1,99 @@
+//! A run of either kind: of a DAG, which has a plan, or the saga of plain jobs, which has none. Whoever moves runs treats
+//! them alike.
+
+use std::sync::Arc;
+
+use super::plan::{Awaited, Implied, Live, News, Next, Order, Refusal};
+use super::saga::{Saga, outline};
+use super::{Dag, NodeKey, NodeRun, NodeState, Run};
+use crate::job::Failure;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug)]
+pub enum Flow {
+    Dag(Box<Live>),
+    Saga(Box<Saga>),
+}
+
+impl From<Live> for Flow {
+    fn from(live: Live) -> Self {
+        Self::Dag(Box::new(live))
+    }
+}
+
+impl From<Saga> for Flow {
+    fn from(saga: Saga) -> Self {
+        Self::Saga(Box::new(saga))
+    }
+}
+
+/// The same call of whichever it is.
+macro_rules! either {
+    ($self:ident, $flow:ident => $call:expr) => {
+        match $self {
+            Self::Dag($flow) => $call,
+            Self::Saga($flow) => $call,
+        }
+    };
+}
+
+impl Flow {
+    pub fn run(&self) -> &Run {
+        either!(self, flow => flow.run())
+    }
+
+    /// What it is shown by.
+    pub fn dag(&self) -> Arc<Dag> {
+        match self {
+            Self::Dag(live) => live.dag().clone(),
+            Self::Saga(saga) => Arc::new(outline(saga.run())),
+        }
+    }
+
+    pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
+        either!(self, flow => flow.step(news, now))
+    }
+
+    pub fn order(&mut self, order: Order, now: Timestamp) -> Result<Option<Next>, Refusal> {
+        either!(self, flow => flow.order(order, now))
+    }
+
+    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<Next> {
+        either!(self, flow => flow.lost(keys, now))
+    }
+
+    /// What this node waits for could not begin. Only a DAG starts anything but undos.
+    pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<Next> {
+        match self {
+            Self::Dag(live) => live.refused(key, failure, now),
+            Self::Saga(_) => None,
+        }
+    }
+
+    pub fn acknowledge(&mut self) -> Next {
+        either!(self, flow => flow.acknowledge())
+    }
+
+    pub fn replan(&mut self, now: Timestamp) -> (Option<Next>, Implied) {
+        either!(self, flow => flow.replan(now))
+    }
+
+    pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
+        either!(self, flow => flow.waits())
+    }
+
+    pub fn implied(&mut self) -> Implied {
+        either!(self, flow => flow.implied())
+    }
+
+    /// Whether the work of a row was done and can be undone.
+    pub fn can_undo(&self, key: NodeKey, row: &NodeRun) -> bool {
+        match self {
+            Self::Dag(live) => {
+                let began = row.job.is_some() || row.child.is_some();
+                live.dag().node(key.node).compensation.is_some() && began && row.state == NodeState::Succeeded
+            }
+            Self::Saga(_) => row.entry.is_some(),
+        }
+    }
+}

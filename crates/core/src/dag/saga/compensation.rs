@@ -1,0 +1,71 @@
+//! How the work of a plain job is undone, in the words of whoever submits it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::lane::Priority;
+use crate::request::{FieldError, Json, NewJob, refusals};
+
+/// It lies in two rows for as long as its workflow is remembered.
+const BYTES_MAX: usize = 64 * 1024;
+
+/// The job that undoes another one's work.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compensation {
+    pub topic: String,
+    pub payload: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub budget: Budget,
+    /// Undo the job also if it failed: it may have done half of its work.
+    #[serde(default)]
+    pub undo_on_failure: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    pub max_attempts: Option<u32>,
+    pub timeout_ms: Option<u64>,
+}
+
+impl Compensation {
+    pub fn read(text: &Json) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text.as_str())
+    }
+
+    /// Every field that is wrong, by its path.
+    pub(crate) fn refusals(text: &Json) -> Vec<FieldError> {
+        if text.as_str().len() > BYTES_MAX {
+            return vec![FieldError::new("compensation", format_args!("must be at most {BYTES_MAX} bytes of JSON"))];
+        }
+        match Self::read(text) {
+            Ok(undo) => refusals(&undo.as_job()).into_iter().map(prefixed).collect(),
+            Err(error) => vec![FieldError::new("compensation", error)],
+        }
+    }
+
+    pub(super) fn as_job(&self) -> NewJob {
+        NewJob {
+            topic: self.topic.clone(),
+            payload: self.payload.as_ref().map(|raw| Json::trusted(raw.get())),
+            priority: Some(Priority::Critical),
+            labels: self.labels.clone(),
+            env: self.env.clone(),
+            max_attempts: self.budget.max_attempts,
+            timeout_ms: self.budget.timeout_ms,
+            ..NewJob::default()
+        }
+    }
+}
+
+fn prefixed(error: FieldError) -> FieldError {
+    let within = if matches!(&*error.field, "max_attempts" | "timeout_ms") { "budget." } else { "" };
+    FieldError { field: format!("compensation.{within}{}", error.field), ..error }
+}

@@ -1,0 +1,149 @@
+//! An entry of the log: a job that undoes, ready to be made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::compensation::Compensation;
+use super::derived_uuid;
+use crate::dag::plan::saga_marks;
+use crate::hex;
+use crate::ids::{ActorId, JobId, TenantId};
+use crate::job::{Failure, Reason};
+use crate::lane::Priority;
+use crate::limits::ENTRIES_MAX;
+use crate::request::{Caller, JobRequest, Json, NewJob, RunRef, is_about_placement};
+
+/// The topic of dead letters about entries that cannot be read. No worker serves it.
+pub const UNREADABLE_TOPIC: &str = "lockgate.saga";
+/// The key under which whoever undoes knows a repeat, whichever try it is.
+const KEY: &str = "saga_idempotency_key";
+
+/// What undoes a job's work: what its compensation says, and of the job itself what policy looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    topic: String,
+    payload: Json,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    max_attempts: Option<u32>,
+    timeout_ms: Option<u64>,
+    capability: Option<String>,
+    #[serde(default)]
+    risk_tags: BTreeSet<String>,
+    actor: ActorId,
+    actor_type: Option<Arc<str>>,
+    trace_id: Option<String>,
+}
+
+/// Which entry of which saga.
+pub(super) struct Which<'a> {
+    pub(super) workflow: &'a str,
+    pub(super) tenant: &'a TenantId,
+    pub(super) job: &'a JobId,
+    pub(super) life: u32,
+    /// The part of the saga that the undo is.
+    pub(super) part: RunRef,
+}
+
+impl Entry {
+    /// The entry of a job that says how to undo it. What cannot be read is kept as it is, for people to see.
+    pub(super) fn of(request: &JobRequest) -> Option<Json> {
+        let text = request.compensation.as_ref()?;
+        let Ok(undo) = Compensation::read(text) else { return Some(text.clone()) };
+        let own = |name: &str| !is_about_placement(name);
+        let inherited = request.labels.iter().filter(|(name, _)| own(name));
+        let new = undo.as_job();
+        let entry = Self {
+            topic: new.topic,
+            payload: new.payload.unwrap_or_default(),
+            labels: merged(inherited, new.labels),
+            env: merged(request.env.iter(), new.env),
+            max_attempts: new.max_attempts,
+            timeout_ms: new.timeout_ms,
+            capability: request.capability.as_deref().map(str::to_owned),
+            risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
+            actor: request.actor.clone(),
+            actor_type: request.actor_type.clone(),
+            trace_id: request.trace_id.as_deref().map(str::to_owned),
+        };
+        serde_json::to_string(&entry).ok().map(Json::trusted)
+    }
+
+    /// The job that undoes, and its id even if there can be none. The id follows from the entry, so that a decision made
+    /// twice makes one job, and nobody else can choose it.
+    pub(super) fn job(text: &Json, which: Which<'_>) -> (JobId, Result<Arc<JobRequest>, Failure>) {
+        let read = serde_json::from_str::<Self>(text.as_str());
+        let (topic, capability) =
+            read.as_ref().map_or(("", ""), |entry| (entry.topic.as_str(), entry.capability.as_deref().unwrap_or_default()));
+        let RunRef { run, round, .. } = &which.part;
+        let key = Sha256::digest(format!("{run}|{}|{topic}|{capability}|{}", which.job, which.life));
+        let id = JobId::new(format!("comp-{}~{round}", derived_uuid(&key)));
+        let made = match read {
+            Ok(entry) => entry.request(&id, &hex::write(&key), which),
+            Err(error) => Err(unreadable(&error.to_string())),
+        };
+        (id, made.map(Arc::new))
+    }
+
+    fn request(self, id: &JobId, key: &str, which: Which<'_>) -> Result<JobRequest, Failure> {
+        let (mut labels, mut env) = (self.labels, self.env);
+        saga_marks(which.workflow, &mut labels, &mut env);
+        env.insert(KEY.to_owned(), key.to_owned());
+        let caller = Caller::of_kind(which.tenant.clone(), self.actor, self.actor_type);
+        let new = NewJob {
+            topic: self.topic,
+            payload: Some(self.payload),
+            priority: Some(Priority::Critical),
+            max_attempts: self.max_attempts,
+            timeout_ms: self.timeout_ms,
+            capability: self.capability,
+            risk_tags: self.risk_tags,
+            trace_id: self.trace_id,
+            ..NewJob::default()
+        };
+        let request = JobRequest::check(new, &caller, || id.clone())
+            .map_err(|errors| unreadable(&errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+        // Theirs were checked when they came in; the platform's own come on top.
+        Ok(JobRequest { labels, env, run: Some(which.part), ..request })
+    }
+}
+
+/// The job that stands for an entry that cannot be read: its dead letter tells of it.
+pub(super) fn stand_in(id: &JobId, text: &Json, which: Which<'_>) -> Option<Arc<JobRequest>> {
+    let (mut labels, mut env) = (BTreeMap::new(), BTreeMap::new());
+    saga_marks(which.workflow, &mut labels, &mut env);
+    let payload = serde_json::json!({ "job_id": which.job, "entry": text.as_str() }).to_string();
+    let new = NewJob {
+        topic: UNREADABLE_TOPIC.to_owned(),
+        payload: Some(Json::trusted(payload)),
+        priority: Some(Priority::Critical),
+        labels,
+        env,
+        ..NewJob::default()
+    };
+    let caller = Caller::new(which.tenant.clone(), "lockgate");
+    let request = JobRequest::check(new, &caller, || id.clone()).ok()?;
+    Some(Arc::new(JobRequest { run: Some(which.part), ..request }))
+}
+
+fn unreadable(message: &str) -> Failure {
+    Failure::new(Reason::SagaUnmarshalFailed, format!("what says how to undo it cannot be read: {message}"))
+}
+
+/// The job's own, as far as there is room beside what the compensation says.
+fn merged<'a>(
+    inherited: impl Iterator<Item = (&'a String, &'a String)>,
+    own: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let room = ENTRIES_MAX.saturating_sub(own.len());
+    let mut all: BTreeMap<String, String> =
+        inherited.filter(|(name, _)| !own.contains_key(*name)).take(room).map(|(k, v)| (k.clone(), v.clone())).collect();
+    all.extend(own);
+    all
+}

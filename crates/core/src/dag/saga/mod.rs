@@ -1,0 +1,168 @@
+//! The saga of plain jobs that share a workflow: what was done is undone, the last first, once one of them fails for good.
+//!
+//! It is a run without a plan. Its jobs leave news in the commits of their births and ends, as those of every run do; a step
+//! makes rows of them. A row whose work was done and that says how to undo it is an entry of the log, numbered in the order
+//! of the commits. R-7 holds as it does for DAGs; R-8 takes the place of: entries are
+//! undone strictly in reverse.
+
+mod compensation;
+mod entry;
+mod orders;
+mod outline;
+mod step;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::plan::{Awaited, Implied, News, Next, Order, Refusal, awaited};
+use super::{DagRef, NodeIx, NodeKey, NodeState, Run, RunHead, RunState};
+use crate::ids::{JobId, RunId, TenantId};
+use crate::job::{Failure, Reason};
+use crate::request::{JobRequest, Json, RunRef};
+use crate::time::Timestamp;
+
+pub use compensation::Compensation;
+pub use entry::{Entry, UNREADABLE_TOPIC};
+pub use outline::outline;
+use step::Step;
+
+/// A workflow in which nothing happened for so long is over. It goes on with its next job, as long as it is remembered.
+pub const IDLE: Duration = Duration::from_secs(3600);
+/// Jobs of one workflow: they are all in memory while it moves.
+pub const JOBS_MAX: u32 = 10_000;
+
+/// A saga in memory, with what can be counted off its rows.
+#[derive(Clone, Debug)]
+pub struct Saga {
+    run: Run,
+    jobs: BTreeMap<JobId, NodeIx>,
+    running: BTreeSet<NodeKey>,
+    /// When something happened last.
+    quiet_since: Timestamp,
+    entries: u32,
+}
+
+/// The saga that a workflow of a tenant is.
+pub fn run_id(tenant: &TenantId, workflow: &str) -> RunId {
+    RunId::new(format!("{}{}", RunId::SAGA_PREFIX, derived_uuid(&Sha256::digest(format!("saga|{tenant}|{workflow}")))))
+}
+
+/// What a plain job is part of. Which part, the saga itself knows.
+pub(crate) fn part(tenant: &TenantId, workflow: &str) -> RunRef {
+    RunRef { run: run_id(tenant, workflow), node: 0, item: None, round: 0, undo: false }
+}
+
+fn derived_uuid(hash: &[u8]) -> uuid::Uuid {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// How a saga names the workflow it belongs to: as a DAG of no version.
+fn named(workflow: &str) -> DagRef {
+    DagRef { name: workflow.into(), version: 0 }
+}
+
+impl Saga {
+    /// A saga that nobody has heard of, by the first job that is heard of.
+    pub fn begin(request: &JobRequest, now: Timestamp) -> Self {
+        let workflow = request.workflow_id.as_deref().unwrap_or_default();
+        Self::new(Run {
+            head: RunHead {
+                id: run_id(&request.tenant, workflow),
+                version: 0,
+                dag: named(workflow),
+                tenant: request.tenant.clone(),
+                actor: request.actor.clone(),
+                actor_type: request.actor_type.clone(),
+                params: Json::null(),
+                state: RunState::Running,
+                began_at: now,
+                ended_at: None,
+                deadline_at: None,
+                wakes_at: None,
+                paused: false,
+                failure: None,
+                closing: None,
+                tainted: false,
+                output: None,
+                parent: None,
+                trace: None,
+                reruns: 0,
+                done: 0,
+                total: 0,
+            },
+            nodes: BTreeMap::new(),
+        })
+    }
+
+    /// Counts everything anew from the rows.
+    pub fn new(run: Run) -> Self {
+        let jobs = run.nodes.iter().filter_map(|(key, row)| Some((row.job.clone()?, key.node))).collect();
+        let under_way = run.nodes.iter().filter(|(_, row)| row.state == NodeState::Running);
+        let running = under_way.map(|(key, _)| *key).collect();
+        let ends = run.nodes.values().filter_map(|row| row.ended_at);
+        let quiet_since = ends.fold(run.head.began_at, Timestamp::max);
+        let entries = run.nodes.values().map(|row| row.entry_no).max().unwrap_or(0);
+        Self { run, jobs, running, quiet_since, entries }
+    }
+
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// What follows from the news and from the time. None: nothing changes.
+    pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        for news in news {
+            step.hear(news);
+        }
+        step.go_on()
+    }
+
+    pub fn order(&mut self, order: Order, now: Timestamp) -> Result<Option<Next>, Refusal> {
+        let mut step = Step::of(self, now);
+        step.obey(order)?;
+        Ok(step.go_on())
+    }
+
+    /// What these rows wait for does not exist any more: they failed, or their undo is stuck.
+    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        for key in keys {
+            step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
+        }
+        step.go_on()
+    }
+
+    /// A decision that changes nothing, to be committed with news that changed nothing.
+    pub fn acknowledge(&mut self) -> Next {
+        Step::of(self, Timestamp::default()).bare()
+    }
+
+    /// The sweep: counts anew, and looks at everything.
+    pub fn replan(&mut self, now: Timestamp) -> (Option<Next>, Implied) {
+        *self = Self::new(self.run.clone());
+        let next = Step::of(self, now).go_on();
+        (next, self.implied())
+    }
+
+    pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
+        self.run.nodes.iter().filter_map(|(key, row)| Some((*key, awaited(row)?))).collect()
+    }
+
+    /// nothing of a closed saga goes on.
+    pub fn implied(&self) -> Implied {
+        let closed = self.run.head.closing.is_some();
+        Implied { stop_jobs: if closed { self.to_stop() } else { Vec::new() }, ..Implied::default() }
+    }
+
+    fn to_stop(&self) -> Vec<JobId> {
+        self.running.iter().filter_map(|key| self.run.nodes.get(key)?.job.clone()).collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! One decision in the making.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::{Compensation, IDLE, Saga};
+use crate::dag::plan::{News, Next, awaited, or_in_words, was_quarantined};
+use crate::dag::{Closing, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
+use crate::ids::JobId;
+use crate::job::{Failure, Job, JobState, Reason};
+use crate::request::JobRequest;
+use crate::time::Timestamp;
+
+pub(super) struct Step<'a> {
+    pub(super) saga: &'a mut Saga,
+    pub(super) now: Timestamp,
+    before: RunHead,
+    changed: BTreeSet<NodeKey>,
+    pub(super) jobs: Vec<Arc<JobRequest>>,
+    pub(super) dead: Vec<(Arc<JobRequest>, Failure)>,
+    /// Undos that somebody has no more use for.
+    pub(super) stops: Vec<JobId>,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn of(saga: &'a mut Saga, now: Timestamp) -> Self {
+        let before = saga.run.head.clone();
+        Self { saga, now, before, changed: BTreeSet::new(), jobs: Vec::new(), dead: Vec::new(), stops: Vec::new() }
+    }
+
+    pub(super) fn head(&mut self) -> &mut RunHead {
+        &mut self.saga.run.head
+    }
+
+    pub(super) fn row(&self, key: NodeKey) -> Option<&NodeRun> {
+        self.saga.run.nodes.get(&key)
+    }
+
+    /// The only way to change a row: everything that is counted off rows follows.
+    pub(super) fn change(&mut self, key: NodeKey, change: impl FnOnce(&mut NodeRun)) {
+        let before = self.row(key).cloned();
+        let mut row = before.clone().unwrap_or_default();
+        change(&mut row);
+        if before.as_ref() == Some(&row) {
+            return;
+        }
+        if row.state == NodeState::Running {
+            self.saga.running.insert(key);
+        } else {
+            self.saga.running.remove(&key);
+        }
+        if let Some(at) = row.ended_at {
+            self.saga.quiet_since = self.saga.quiet_since.max(at);
+        }
+        self.changed.insert(key);
+        self.saga.run.nodes.insert(key, row);
+    }
+
+    pub(super) fn hear(&mut self, news: &News) {
+        match news {
+            News::Plain(job) => self.hear_job(job),
+            News::Job { part, state, failure, .. } if part.undo && part.run == self.saga.run.head.id => {
+                self.hear_undo(part, *state, failure.as_ref());
+            }
+            News::Job { .. } | News::Run(_) => {}
+        }
+    }
+
+    fn hear_job(&mut self, job: &Job) {
+        if job.request.run.as_ref().is_none_or(|part| part.undo || part.run != self.saga.run.head.id) {
+            return;
+        }
+        let key = self.key_of(job);
+        let row = self.row(key);
+        match row.map(|row| row.state) {
+            None if !job.state().is_terminal() => {
+                let (id, now) = (job.request.job_id.clone(), self.now);
+                self.change(key, |row| {
+                    (row.state, row.job, row.began_at) = (NodeState::Running, Some(id), Some(now));
+                });
+            }
+            _ if !job.state().is_terminal() => {}
+            None | Some(NodeState::Running) => self.end(key, job),
+            Some(_) => self.revise(key, job),
+        }
+    }
+
+    /// A row for each life: what a life did is undone, whatever became of the next.
+    fn key_of(&mut self, job: &Job) -> NodeKey {
+        let head = &mut self.saga.run.head;
+        let node = *self.saga.jobs.entry(job.request.job_id.clone()).or_insert_with(|| {
+            head.total += 1;
+            head.total - 1
+        });
+        if job.life.no > 1 { NodeKey::item(node, job.life.no) } else { NodeKey::of(node) }
+    }
+
+    /// How a life ended. Work that was done is an entry of the log from now on.
+    fn end(&mut self, key: NodeKey, job: &Job) {
+        let failure = job.life.last_error.as_ref().filter(|_| job.state() != JobState::Succeeded);
+        let (state, failure) = match job.state() {
+            JobState::Succeeded => (NodeState::Succeeded, None),
+            JobState::Cancelled => (NodeState::Canceled, failure.cloned()),
+            state => (NodeState::Failed, Some(or_in_words(failure, state))),
+        };
+        let (entry, entry_no) = self.entry_of(job);
+        let (id, now) = (job.request.job_id.clone(), self.now);
+        self.change(key, |row| {
+            (row.state, row.failure) = (state, failure);
+            row.job = Some(id);
+            row.began_at = row.began_at.or(Some(now));
+            row.ended_at = Some(now);
+            if entry.is_some() {
+                (row.entry, row.entry_no) = (entry, entry_no);
+            }
+        });
+        if rolls_back(job) && self.saga.run.head.closing.is_none() {
+            let why = job.life.last_error.as_ref().map_or("it ran out of time", |failure| &*failure.message);
+            let reason = job.life.last_error.as_ref().map_or(Reason::DeadlineExceeded, |failure| failure.reason);
+            self.close(Closing::Compensate, Failure::new(reason, format!("job {}: {why}", job.request.job_id)));
+        }
+    }
+
+    fn entry_of(&mut self, job: &Job) -> (Option<crate::request::Json>, u32) {
+        let done = matches!(job.state(), JobState::Succeeded | JobState::OutputQuarantined);
+        let undo = job.request.compensation.as_ref();
+        let half_done = || undo.and_then(|undo| Compensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
+        if undo.is_none() || !(done || half_done()) {
+            return (None, 0);
+        }
+        self.saga.entries += 1;
+        (Entry::of(&job.request), self.saga.entries)
+    }
+
+    /// What was over changed: a result was quarantined or released, or work that was given up was done.
+    fn revise(&mut self, key: NodeKey, job: &Job) {
+        let Some(row) = self.row(key) else { return };
+        let quarantined = job.state() == JobState::OutputQuarantined;
+        let done = quarantined || job.state() == JobState::Succeeded;
+        match row.state {
+            NodeState::Succeeded if done => self.change(key, |row| row.tainted = quarantined),
+            _ if was_quarantined(row) && done && !quarantined => {
+                self.change(key, |row| (row.state, row.failure) = (NodeState::Succeeded, None));
+            }
+            NodeState::Failed | NodeState::Canceled if done && !was_quarantined(row) => {
+                let undone = row.undo.as_ref().map(|undo| undo.round);
+                self.end(key, job);
+                if let Some(round) = undone {
+                    // It was undone before it was done.
+                    self.start_undo(key, round + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a row waits for will never be heard of.
+    pub(super) fn give_up(&mut self, key: NodeKey, failure: Failure) {
+        let Some(row) = self.row(key) else { return };
+        let now = self.now;
+        if row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running) {
+            self.end_undo(key, UndoState::Stuck, Some(failure));
+        } else if awaited(row).is_some() {
+            self.change(key, |row| {
+                (row.state, row.failure, row.ended_at) = (NodeState::Failed, Some(failure), Some(now));
+            });
+        }
+    }
+
+    /// The first failure that counted stays the saga's.
+    pub(super) fn close(&mut self, closing: Closing, failure: Failure) {
+        let head = self.head();
+        head.closing = Some(closing);
+        head.failure.get_or_insert(failure);
+    }
+
+    pub(super) fn go_on(mut self) -> Option<Next> {
+        let closing = self.saga.run.head.closing;
+        if closing.is_some_and(Closing::undoes) && self.saga.running.is_empty() {
+            self.undo();
+        }
+        let state = self.state();
+        let wakes_at = (closing.is_none() && self.saga.running.is_empty()).then(|| self.saga.quiet_since + IDLE);
+        let done = self.saga.run.head.total.saturating_sub(u32::try_from(self.saga.running.len()).unwrap_or(u32::MAX));
+        let now = self.now;
+        let head = self.head();
+        head.state = state;
+        head.ended_at = if state.is_over() { head.ended_at.or(Some(now)) } else { None };
+        head.wakes_at = wakes_at.filter(|_| !state.is_over());
+        head.done = done;
+        if self.changed.is_empty() && self.saga.run.head == self.before {
+            return None;
+        }
+        Some(self.bare())
+    }
+
+    fn state(&self) -> RunState {
+        let saga = &*self.saga;
+        let still = saga.running.is_empty();
+        match saga.run.head.closing {
+            None if still && saga.quiet_since + IDLE <= self.now => {
+                let failed = saga.run.nodes.values().any(|row| row.state == NodeState::Failed);
+                if failed { RunState::SucceededWithFailures } else { RunState::Succeeded }
+            }
+            None => RunState::Running,
+            Some(Closing::Cancel) if still => RunState::Canceled,
+            Some(Closing::Fail) if still => RunState::Failed,
+            Some(Closing::Cancel | Closing::Fail) => RunState::Running,
+            Some(Closing::Compensate | Closing::CancelAndCompensate) => self.undo_state(still),
+        }
+    }
+
+    /// As it is now, whatever changed.
+    pub(super) fn bare(self) -> Next {
+        self.saga.run.head.version += 1;
+        let rows = &self.saga.run.nodes;
+        Next {
+            head: self.saga.run.head.clone(),
+            nodes: self.changed.iter().filter_map(|key| rows.get(key).map(|row| (*key, row.clone()))).collect(),
+            jobs: self.jobs,
+            dead: self.dead,
+            runs: Vec::new(),
+            stop_jobs: self.saga.implied().stop_jobs.into_iter().chain(self.stops).collect(),
+            stop_runs: Vec::new(),
+            more: false,
+        }
+    }
+}
+
+/// Outside of DAGs nobody says what follows a failure: one that no retry can mend, and running out of time, roll back.
+fn rolls_back(job: &Job) -> bool {
+    let fatal = || job.life.last_error.as_ref().is_some_and(|failure| failure.reason == Reason::Fatal);
+    match job.state() {
+        JobState::Timeout => true,
+        JobState::Failed => fatal(),
+        _ => false,
+    }
+}

@@ -1,0 +1,95 @@
+//! Undoing, the last entry first. One that is stuck holds up all before it: the order is all that is known of them.
+
+use super::entry::{Entry, Which, stand_in};
+use super::step::Step;
+use crate::dag::plan::{or_in_words, waits_for_people};
+use crate::dag::{NodeKey, NodeRun, RunState, Undo, UndoState};
+use crate::job::{Failure, JobState, Reason};
+use crate::request::RunRef;
+
+fn undo_of(row: &NodeRun) -> Option<UndoState> {
+    row.undo.as_ref().map(|undo| undo.state)
+}
+
+impl Step<'_> {
+    /// Everything is still: undoes the latest entry that is not undone, unless a later one is not settled.
+    pub(super) fn undo(&mut self) {
+        let rows = self.saga.run.nodes.iter().filter(|(_, row)| row.entry.is_some());
+        let open = rows.filter(|(_, row)| !undo_of(row).is_some_and(UndoState::is_settled));
+        let last = open.max_by_key(|(_, row)| row.entry_no).map(|(key, row)| (*key, row.undo.is_none()));
+        if let Some((key, true)) = last {
+            self.start_undo(key, 0);
+        }
+    }
+
+    pub(super) fn start_undo(&mut self, key: NodeKey, round: u32) {
+        let Some((entry, job)) = self.row(key).and_then(|row| Some((row.entry.clone()?, row.job.clone()?))) else { return };
+        let head = self.saga.run.head.clone();
+        let which = || Which {
+            workflow: &head.dag.name,
+            tenant: &head.tenant,
+            job: &job,
+            life: key.item.unwrap_or(1),
+            part: RunRef { run: head.id.clone(), node: key.node, item: key.item, round, undo: true },
+        };
+        let (id, made) = Entry::job(&entry, which());
+        let failure = made.as_ref().err().cloned();
+        match made {
+            Ok(request) => self.jobs.push(request),
+            Err(failure) => self.dead.extend(stand_in(&id, &entry, which()).map(|request| (request, failure))),
+        }
+        let state = if failure.is_some() { UndoState::Stuck } else { UndoState::Running };
+        self.change(key, |row| row.undo = Some(Undo { state, job: id, round, failure, resolved_by: None }));
+    }
+
+    pub(super) fn hear_undo(&mut self, part: &RunRef, state: JobState, failure: Option<&Failure>) {
+        let key = NodeKey { node: part.node, item: part.item };
+        let Some(undo) = self.row(key).and_then(|row| row.undo.as_ref()).filter(|undo| undo.round == part.round) else {
+            return;
+        };
+        // Truth over guess: an undo that was given up as lost and did end well is done.
+        let done = matches!(state, JobState::Succeeded | JobState::OutputQuarantined);
+        match undo.state {
+            UndoState::Running if state == JobState::ApprovalRequired => {
+                self.end_undo(key, UndoState::Stuck, Some(waits_for_people()));
+            }
+            _ if !state.is_terminal() => {}
+            UndoState::Running | UndoState::Stuck if done => self.end_undo(key, UndoState::Done, None),
+            UndoState::Running => self.end_undo(key, UndoState::Stuck, Some(or_in_words(failure, state))),
+            // What people were asked about and refused says so.
+            UndoState::Stuck => self.end_undo(key, UndoState::Stuck, Some(or_in_words(failure, state))),
+            UndoState::Done | UndoState::Resolved => {}
+        }
+    }
+
+    pub(super) fn end_undo(&mut self, key: NodeKey, state: UndoState, failure: Option<Failure>) {
+        self.change(key, |row| {
+            if let Some(undo) = &mut row.undo {
+                (undo.state, undo.failure) = (state, failure);
+            }
+        });
+    }
+
+    /// Of a saga that is rolled back.
+    pub(super) fn undo_state(&self, still: bool) -> RunState {
+        let entries = || self.saga.run.nodes.values().filter(|row| row.entry.is_some());
+        if entries().any(|row| undo_of(row) == Some(UndoState::Stuck)) {
+            return RunState::CompensationStuck;
+        }
+        let settled = || entries().all(|row| undo_of(row).is_some_and(UndoState::is_settled));
+        if still && settled() { RunState::Compensated } else { RunState::Compensating }
+    }
+
+    /// The round of a stuck undo that is tried again or called done. One that still waits for people waits in vain.
+    pub(super) fn give_up_stuck(&mut self, key: NodeKey) -> Option<u32> {
+        let undo = self.row(key).and_then(|row| row.undo.as_ref());
+        let (round, job) = undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| (undo.round, undo.job.clone()))?;
+        self.stops.push(job);
+        Some(round)
+    }
+}
+
+/// Who stopped it, for a saga that people stop.
+pub(super) fn cancelled(message: String) -> Failure {
+    Failure::new(Reason::Cancelled, message)
+}

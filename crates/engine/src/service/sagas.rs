@@ -1,0 +1,93 @@
+//! Workflows of plain jobs, where jobs come in: closed is closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lockgate_core::dag::RunHead;
+use lockgate_core::dag::saga::JOBS_MAX;
+use lockgate_core::ids::RunId;
+use lockgate_core::job::{Illegal, Job};
+use lockgate_core::request::{JobRequest, RequestHash};
+use lockgate_ports::StoreError;
+
+use crate::Inner;
+use crate::error::ApiError;
+
+/// Each round in which a saga is not done hearing, somebody else took a step of it.
+const ROUNDS_MAX: usize = 16;
+
+impl Inner {
+    /// Has a saga hear all there is to hear, here and now: whoever decides something by its rows must not miss what its jobs
+    /// have done already.
+    pub(super) async fn hear_all(&self, id: &RunId) -> Result<(), ApiError> {
+        for _ in 0..ROUNDS_MAX {
+            if self.ports.store.news(std::slice::from_ref(id), 1).await?.is_empty() {
+                return Ok(());
+            }
+            self.steps_once(vec![id.clone()]).await?;
+        }
+        Err(ApiError::Unavailable("the workflow keeps changing; try again".into()))
+    }
+
+    /// Refuses new jobs of workflows that are closed or full. One that gets past because it is closed right now is
+    /// cancelled by the saga, or undone. Without a workflow nothing is asked.
+    pub(super) async fn refuse_closed(
+        &self,
+        checked: &mut [Result<(Arc<JobRequest>, RequestHash), ApiError>],
+    ) -> Result<(), ApiError> {
+        let sagas: BTreeSet<RunId> = checked.iter().flatten().filter_map(|(request, _)| saga_of(request)).collect();
+        if sagas.is_empty() {
+            return Ok(());
+        }
+        let heads = self.saga_heads(sagas).await?;
+        for job in checked {
+            let Ok((request, _)) = job else { continue };
+            let Some(head) = saga_of(request).and_then(|saga| heads.get(&saga)) else { continue };
+            if head.closing.is_some() {
+                *job = Err(ApiError::State(Illegal::ClosedSaga(head.dag.name.clone())));
+            } else if head.total >= JOBS_MAX {
+                *job = Err(ApiError::invalid("workflow_id", format_args!("has {JOBS_MAX} jobs already, which is the most")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Of these jobs, those whose workflow takes them back to life. Before that their sagas hear how they ended: a new life
+    /// must not make anybody forget what the one before did.
+    pub(super) async fn revivable(&self, jobs: Vec<Job>) -> Result<Vec<Result<Job, Illegal>>, ApiError> {
+        let sagas: BTreeSet<RunId> = jobs.iter().filter_map(|job| saga_of(&job.request)).collect();
+        for saga in &sagas {
+            self.hear_all(saga).await?;
+        }
+        let heads = self.saga_heads(sagas).await?;
+        let open = |job: Job| match saga_of(&job.request).and_then(|saga| heads.get(&saga)) {
+            Some(head) if head.closing.is_some() => Err(Illegal::ClosedSaga(head.dag.name.clone())),
+            _ => Ok(job),
+        };
+        Ok(jobs.into_iter().map(open).collect())
+    }
+
+    async fn saga_heads(&self, sagas: BTreeSet<RunId>) -> Result<BTreeMap<RunId, RunHead>, StoreError> {
+        let mut heads = BTreeMap::new();
+        for saga in sagas {
+            if let Some(run) = self.ports.store.run_since(&saga, i64::MAX).await? {
+                heads.insert(saga, run.head);
+            }
+        }
+        Ok(heads)
+    }
+
+    /// The saga of a plain job, if it is closed.
+    pub(super) async fn closed_saga(&self, job: &Job) -> Option<RunHead> {
+        let saga = saga_of(&job.request)?;
+        // Whoever asks why still gets the rest of the answer.
+        let run = self.ports.store.run_since(&saga, i64::MAX).await.ok().flatten()?;
+        Some(run.head).filter(|head| head.closing.is_some())
+    }
+}
+
+/// The saga that a plain job is part of.
+fn saga_of(request: &JobRequest) -> Option<RunId> {
+    let part = request.run.as_ref().filter(|part| !part.undo && part.run.is_saga())?;
+    Some(part.run.clone())
+}
