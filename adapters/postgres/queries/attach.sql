@@ -7,4 +7,4 @@ WITH known AS (
 INSERT INTO sessions (session, epoch, edge, closed_at, profile) VALUES ($2, 1, $3, NULL, $4)
 ON CONFLICT (session) DO UPDATE
 SET epoch = sessions.epoch + 1, edge = excluded.edge, closed_at = NULL, profile = excluded.profile
-RETURNING epoch
+RETURNING epoch, sent_away_at IS NOT NULL

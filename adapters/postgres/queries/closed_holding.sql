@@ -1,4 +1,4 @@
-SELECT s.session, s.epoch, s.edge, e.closed_at IS NOT NULL, s.profile
+SELECT s.session, s.epoch, s.edge, e.closed_at IS NOT NULL, s.profile, s.sent_away_at IS NOT NULL
 FROM sessions AS s
 LEFT JOIN edges AS e ON e.edge = s.edge
 WHERE s.closed_at IS NOT NULL

@@ -28,7 +28,7 @@ const fn migration(version: i64, sql: &'static str) -> Migration {
 }
 
 /// Of both dialects; those between them have a variant for each.
-const COMMON: [Migration; 8] = [
+const COMMON: [Migration; 9] = [
     migration(1, include_str!("../migrations/0001_create_jobs.sql")),
     migration(2, include_str!("../migrations/0002_create_sessions.sql")),
     migration(3, include_str!("../migrations/0003_create_governance.sql")),
@@ -37,6 +37,7 @@ const COMMON: [Migration; 8] = [
     migration(8, include_str!("../migrations/0008_create_credentials.sql")),
     migration(10, include_str!("../migrations/0010_create_tallies.sql")),
     migration(12, include_str!("../migrations/0012_add_quotas.sql")),
+    Migration { version: 13, sql: include_str!("../migrations/0013_send_sessions_away.sql"), needs: 12 },
 ];
 const POSTGRES: [Migration; 4] = [
     migration(4, include_str!("../migrations/0004_tune_postgres.sql")),
@@ -50,7 +51,7 @@ const COCKROACH: [Migration; 4] = [
     migration(9, include_str!("../migrations/0009_index_schedules_cockroach.sql")),
     migration(11, include_str!("../migrations/0011_index_tenants_cockroach.sql")),
 ];
-const KNOWN: i64 = 12;
+const KNOWN: i64 = 13;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);

@@ -10,9 +10,9 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow,
-    Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError,
-    Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
+    LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
+    StoreError, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -202,8 +202,12 @@ impl Sessions for PostgresStore {
         ask!(self, Writes, conn => desk::close_edges(conn, self.now(), grace))
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
         ask!(self, Writes, conn => desk::attach(conn, self.now(), session, edge, profile))
+    }
+
+    async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::send_away(conn, self.now(), sessions))
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::breaker::{BreakerSettings, BreakerState};
 use lockgate_ports::conformance::counters::Stage;
 use lockgate_ports::conformance::counters::random::does_what_core_does;
-use lockgate_ports::{Asked, CallOutcome, Counters};
+use lockgate_ports::{Asked, CallOutcome, Counters, WorkersSnapshot};
 use lockgate_redis::{ConnectError, Mark, MarkLives, Options, RedisCounters, RedisGuard};
 use lockgate_testbed::{Redis, wait_until};
 
@@ -98,6 +98,29 @@ async fn totals_add_up_over_replicas_and_installations_keep_apart() {
     assert_eq!(shown(&redis, "GET staging:lockgate:scheduler:input_fail_open_total"), "9");
     fail(&*staging, "safety").await;
     assert_eq!(shown(&redis, "EXISTS lockgate:cb:safety:failures"), "0");
+}
+
+#[tokio::test]
+async fn operators_find_the_snapshot_of_workers_and_its_writer_by_the_names_they_know() {
+    let redis = Redis::start().expect("a server");
+    let (counters, staging) = (connect(&redis, "default").await, connect(&redis, "staging").await);
+    counters.keep_workers(&WorkersSnapshot::default()).await.expect("kept");
+    assert_eq!(shown(&redis, "GET sys:workers:snapshot"), r#"{"workers":[]}"#);
+    let left: u64 = shown(&redis, "TTL sys:workers:snapshot").parse().expect("seconds");
+    assert!((1..=30).contains(&left), "{left}");
+    assert_eq!(staging.kept_workers().await.expect("an answer"), None, "installations keep apart");
+    let writer = "scheduler:snapshot:writer";
+    assert_eq!(counters.hold(&[writer], "edge-1", Duration::from_secs(10)).await.expect("an answer"), [true]);
+    assert_eq!(shown(&redis, "GET lockgate:scheduler:snapshot:writer"), "edge-1");
+    assert_eq!(staging.hold(&[writer], "edge-2", Duration::from_secs(10)).await.expect("an answer"), [true]);
+}
+
+#[tokio::test]
+async fn a_snapshot_of_workers_that_cannot_be_read_is_none() {
+    let redis = Redis::start().expect("a server");
+    let counters = connect(&redis, "default").await;
+    redis.command("SET sys:workers:snapshot of-another-release").expect("an answer");
+    assert_eq!(counters.kept_workers().await.expect("an answer"), None);
 }
 
 #[tokio::test]

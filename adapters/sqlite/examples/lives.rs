@@ -79,7 +79,7 @@ impl Probe {
             slots: 1,
             in_process: true,
         };
-        let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await?;
+        let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await?.epoch;
         let judgement = Judgement::Decided(Arc::new(verdict));
         Ok(Self { store, clock, limits: Limits::default(), judgement, epoch, minted: 0 })
     }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
@@ -13,6 +13,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0006_create_schedules.sql"),
     include_str!("../migrations/0007_create_credentials.sql"),
     include_str!("../migrations/0008_create_tallies.sql"),
+    include_str!("../migrations/0009_send_sessions_away.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

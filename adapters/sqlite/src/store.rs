@@ -16,9 +16,9 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
-    LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
-    StoreError, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
+    Snapshots, StoreError, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -187,9 +187,14 @@ impl Sessions for SqliteStore {
         self.writer.run(1, move |ledger| ledger.close_edges(grace)).await
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
         let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
         self.writer.run(1, move |ledger| ledger.attach(&session, &edge, &profile)).await
+    }
+
+    async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        let sessions = sessions.to_vec();
+        self.writer.run(1, move |ledger| ledger.send_away(&sessions)).await
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {

@@ -7,6 +7,7 @@ mod governance;
 mod loops;
 mod owed;
 mod pools;
+mod registry;
 mod runs;
 mod sagas;
 mod schedules;
@@ -38,6 +39,7 @@ pub(crate) use loops::LoopMetrics;
 pub(crate) use owed::OwedMetrics;
 pub(crate) use pools::PoolMetrics;
 pub use pools::{PoolLevel, PoolLevels};
+pub(crate) use registry::{RegistryMetrics, SnapshotRound};
 pub(crate) use runs::{Ended, RunMetrics, Swept};
 pub(crate) use schedules::ScheduleMetrics;
 pub(crate) use sharing::SharingMetrics;
@@ -115,6 +117,7 @@ pub struct Metrics {
     pub(crate) loops: LoopMetrics,
     pub(crate) owed: OwedMetrics,
     pub(crate) pools: PoolMetrics,
+    pub(crate) registry: RegistryMetrics,
     pub(crate) runs: RunMetrics,
     pub(crate) schedules: ScheduleMetrics,
     pub(crate) sharing: SharingMetrics,
@@ -140,6 +143,7 @@ impl Metrics {
             loops: LoopMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),
             pools: PoolMetrics::new(&mut registry),
+            registry: RegistryMetrics::new(&mut registry),
             runs: RunMetrics::new(&mut registry),
             schedules: ScheduleMetrics::new(&mut registry),
             sharing: SharingMetrics::new(&mut registry),

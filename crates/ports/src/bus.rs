@@ -1,10 +1,13 @@
-//! Doorbells: "look here". A ring may be lost or doubled and never matters; it only saves waiting.
+//! Doorbells: "look here". A ring may be lost or doubled and never matters; it only saves waiting. So it is with what processes
+//! post of their workers: it only makes answers better.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::ids::{JobId, RunId};
 use tokio::sync::{Notify, broadcast};
+
+use crate::registry::{Sighting, Sightings};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bell {
@@ -19,7 +22,19 @@ impl Bell {
     pub fn run(id: &RunId) -> Self {
         Self::Job(JobId::new(id.as_str()))
     }
+
+    /// Rows of sessions changed. Rings like a job too, under a name that nobody can choose.
+    pub fn sessions() -> Self {
+        Self::Job(JobId::new(SESSIONS))
+    }
+
+    /// Whether the id of a bell is the one of [`Bell::sessions`].
+    pub fn is_sessions(id: &JobId) -> bool {
+        id.as_str() == SESSIONS
+    }
 }
+
+const SESSIONS: &str = "~sessions";
 
 #[async_trait]
 pub trait Bus: Send + Sync {
@@ -30,6 +45,12 @@ pub trait Bus: Send + Sync {
 
     /// Hears of every job that another process rings for.
     fn overhear(&self) -> Overheard;
+
+    /// Tells other processes how workers fare that are attached to this one. May be lost, as rings may.
+    async fn post(&self, seen: Vec<Sighting>);
+
+    /// Hears what other processes post.
+    fn sightings(&self) -> Sightings;
 
     /// Why rings do not reach other processes now, if they do not.
     fn away(&self) -> Option<String> {

@@ -1,4 +1,5 @@
-//! Small numbers that all replicas share: circuit breakers, velocity windows, and totals that operators read.
+//! Small things that all replicas share: circuit breakers, velocity windows, totals that operators read, locks that only save
+//! work, and what is known of workers.
 //!
 //! They protect and inform, they promise nothing: whoever finds them away goes on with what its own process knows.
 
@@ -8,6 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
 use lockgate_core::rate::Rate;
+
+#[cfg(doc)]
+use crate::registry::SEEN_LIFE;
+use crate::registry::WorkersSnapshot;
 
 /// A queue that is shown is never longer than this: whoever looks has long been alarmed.
 pub const LENGTH_MAX: u64 = 10_000;
@@ -42,6 +47,20 @@ pub trait Counters: Send + Sync {
     /// Takes a token for each of `want` from every one of these buckets, in one round trip: for as many as all of them have
     /// tokens for. A bucket begins full.
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway>;
+
+    /// Takes each of these locks that is free, or keeps it if `holder` has it: for `ttl` from now. Which of them it has then. They
+    /// only save work: two who believe that they hold one do the same thing twice.
+    async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway>;
+
+    /// Gives locks back that `holder` has.
+    async fn let_go(&self, locks: &[&str], holder: &str) -> Result<(), CountersAway>;
+
+    /// Keeps a snapshot of all workers for [`SEEN_LIFE`], instead of the one before.
+    async fn keep_workers(&self, snapshot: &WorkersSnapshot) -> Result<(), CountersAway>;
+
+    /// The latest snapshot of all workers and its age, by the clock of the counters. None if there is none, or if it cannot be
+    /// read: another release may have written it.
+    async fn kept_workers(&self) -> Result<Option<(WorkersSnapshot, Duration)>, CountersAway>;
 
     /// Shows how long queues are where programs that are not ours look for it, such as autoscalers: up to [`LENGTH_MAX`], and
     /// for no longer than [`LENGTH_LIFE`]. Counters that no such program can read show nothing.

@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod lanes;
 pub mod memory;
 pub mod packed;
+pub mod registry;
 pub mod spans;
 pub mod store;
 pub mod tokens;
@@ -27,12 +28,13 @@ pub use lanes::{
     Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
     Settlement, TenantShare,
 };
+pub use registry::{SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};
 pub use spans::Spans;
 pub use store::{
-    Activation, Active, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, Erased, EventPage, JobDetail,
-    JobQuery, Jobs, KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated,
-    RunChange, RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind,
-    SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict, Upkeep, Usage,
-    has_labels,
+    Activation, Active, Attached, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, Erased, EventPage,
+    JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow,
+    Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery,
+    SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict,
+    Upkeep, Usage, has_labels,
 };
 pub use tokens::{TokenError, Tokens};

@@ -11,7 +11,7 @@ use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -199,6 +199,15 @@ impl Bus for FaultyBus {
 
     fn overhear(&self) -> Overheard {
         self.bus.overhear()
+    }
+
+    /// No die is cast: nothing is decided from it.
+    async fn post(&self, seen: Vec<Sighting>) {
+        self.bus.post(seen).await;
+    }
+
+    fn sightings(&self) -> Sightings {
+        self.bus.sightings()
     }
 }
 

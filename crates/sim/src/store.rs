@@ -11,8 +11,8 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases, Listing,
-    LogLine, OutboxRow, SessionRow, Sessions, StoreError, Timelines, Totals, Upkeep,
+    Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases,
+    Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Timelines, Totals, Upkeep,
 };
 
 use crate::faults::{Fault, Faults};
@@ -201,9 +201,16 @@ impl Sessions for FaultyStore {
         outcome
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
         self.before().await?;
         let outcome = self.witness.attach(session, edge, profile).await;
+        self.after().await?;
+        outcome
+    }
+
+    async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        self.before().await?;
+        let outcome = self.disk.send_away(sessions).await;
         self.after().await?;
         outcome
     }

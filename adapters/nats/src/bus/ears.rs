@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
-use lockgate_ports::{Bell, Ear, Overheard};
+use lockgate_ports::{Bell, Ear, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 
@@ -16,6 +16,7 @@ const BATCHES: usize = 1_024;
 pub(crate) struct Ears {
     listening: Mutex<Listening>,
     jobs: broadcast::Sender<Arc<[JobId]>>,
+    seen: broadcast::Sender<Arc<[Sighting]>>,
 }
 
 #[derive(Default)]
@@ -28,7 +29,7 @@ struct Listening {
 
 impl Default for Ears {
     fn default() -> Self {
-        Self { listening: Mutex::default(), jobs: broadcast::Sender::new(BATCHES) }
+        Self { listening: Mutex::default(), jobs: broadcast::Sender::new(BATCHES), seen: broadcast::Sender::new(BATCHES) }
     }
 }
 
@@ -70,6 +71,16 @@ impl Ears {
 
     pub(crate) fn overhear(&self) -> Overheard {
         Overheard::new(self.jobs.subscribe())
+    }
+
+    pub(crate) fn sightings(&self) -> Sightings {
+        Sightings::new(self.seen.subscribe())
+    }
+
+    /// Another process told of its workers.
+    pub(crate) fn saw_from_afar(&self, seen: Vec<Sighting>) {
+        // Nobody listens: nobody misses it.
+        let _ = self.seen.send(seen.into());
     }
 
     fn tell(&self, jobs: Arc<[JobId]>) {

@@ -1,6 +1,8 @@
-//! Doorbells over one plain subject of the installation. Nothing is stored: whoever was away looks for itself.
+//! Doorbells over one plain subject of the installation, and what processes see of their workers over another. Nothing is
+//! stored: whoever was away looks for itself.
 
 mod ears;
+mod posts;
 mod wire;
 
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use async_nats::Subscriber;
 use async_nats::connection::State;
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
-use lockgate_ports::{Bell, Bus, Ear, Entropy, Overheard};
+use lockgate_ports::{Bell, Bus, Ear, Entropy, Overheard, Sighting, Sightings};
 use tokio::task::JoinSet;
 
 use crate::error::ConnectError;
@@ -28,7 +30,8 @@ const INCOMING: usize = 1_024;
 pub struct NatsBus {
     ears: Arc<Ears>,
     link: Link,
-    subject: String,
+    bells: String,
+    posts: String,
     counts: Arc<Counts>,
     /// Ends with the bus.
     _listening: JoinSet<()>,
@@ -53,7 +56,7 @@ struct Counts {
 impl NatsBus {
     /// Waits a moment for the servers. If they are away the bus works inside this process and they are tried for ever.
     pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
-        let subject = options.subject("bell")?;
+        let (bells, posts) = (options.subject("bell")?, options.subject("workers")?);
         let ears = Arc::new(Ears::default());
         let purpose = Purpose {
             name: format!("lockgate {} bell", options.installation),
@@ -64,13 +67,17 @@ impl NatsBus {
         };
         let everyone = Arc::clone(&ears);
         let link = Link::open(options, purpose, entropy, move || everyone.ring_all()).await?;
-        let heard =
-            link.client().subscribe(subject.clone()).await.map_err(|error| ConnectError::Client(error.to_string()))?;
+        let subscribe = async |subject: &str| {
+            let subscribed = link.client().subscribe(subject.to_owned()).await;
+            subscribed.map_err(|error| ConnectError::Client(error.to_string()))
+        };
+        let (rung, posted) = (subscribe(&bells).await?, subscribe(&posts).await?);
         link.settled().await;
         let counts = Arc::new(Counts::default());
         let mut listening = JoinSet::new();
-        listening.spawn(listen(heard, Arc::clone(&ears), Arc::clone(&counts)));
-        Ok(Self { ears, link, subject, counts, _listening: listening })
+        listening.spawn(listen(rung, Arc::clone(&ears), Arc::clone(&counts)));
+        listening.spawn(read_posts(posted, Arc::clone(&ears)));
+        Ok(Self { ears, link, bells, posts, counts, _listening: listening })
     }
 
     pub fn health(&self) -> Health {
@@ -85,15 +92,19 @@ impl NatsBus {
 
     fn publish(&self, ring: &Ring) {
         for message in ring.messages() {
-            let left = self.link.client().connection_state() == State::Connected && self.leaves_at_once(message);
+            let left = self.leaves_at_once(&self.bells, message);
             let count = if left { &self.counts.published } else { &self.counts.dropped };
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether there was room for the message. The task's budget is set aside: it would make room look taken.
-    fn leaves_at_once(&self, message: Vec<u8>) -> bool {
-        let publish = self.link.client().publish(self.subject.clone(), message.into());
+    /// Whether somebody is there to take the message and there was room for it. The task's budget is set aside: it would make
+    /// room look taken.
+    fn leaves_at_once(&self, subject: &str, message: Vec<u8>) -> bool {
+        if self.link.client().connection_state() != State::Connected {
+            return false;
+        }
+        let publish = self.link.client().publish(subject.to_owned(), message.into());
         matches!(tokio::task::unconstrained(publish).now_or_never(), Some(Ok(())))
     }
 }
@@ -114,6 +125,17 @@ impl Bus for NatsBus {
         self.ears.overhear()
     }
 
+    async fn post(&self, seen: Vec<Sighting>) {
+        for message in posts::messages(&seen) {
+            // What does not leave now is said anew in a moment.
+            self.leaves_at_once(&self.posts, message);
+        }
+    }
+
+    fn sightings(&self) -> Sightings {
+        self.ears.sightings()
+    }
+
     fn away(&self) -> Option<String> {
         match self.health() {
             Health::Connected => None,
@@ -129,6 +151,16 @@ async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {
             Some(ring) => ears.ring_from_afar(&ring),
             // From a newer release, most likely: it may mean anyone.
             None => ears.ring_all(),
+        }
+    }
+}
+
+async fn read_posts(mut posted: Subscriber, ears: Arc<Ears>) {
+    while let Some(message) = posted.next().await {
+        match posts::read(&message.payload) {
+            Some(seen) => ears.saw_from_afar(seen),
+            // From another release, most likely: less is known of its workers.
+            None => tracing::debug!("what another process says of its workers cannot be read"),
         }
     }
 }

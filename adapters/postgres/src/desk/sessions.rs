@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::Attached;
 use tokio_postgres::Row;
 
 use super::millis;
@@ -31,11 +32,18 @@ pub(crate) async fn attach(
     session: &SessionId,
     edge: &EdgeId,
     profile: &WorkerProfile,
-) -> Result<u64, Fault> {
+) -> Result<Attached, Fault> {
     let profile = serde_json::to_string(profile)?;
     let sql = include_str!("../../queries/attach.sql");
     let rows = conn.rows(sql, &[&now, &session.as_str(), &edge.as_str(), &profile]).await?;
-    epoch(&rows)?.ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))
+    let row = rows.first().ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))?;
+    Ok(Attached { epoch: get::<i64>(row, 0)?.unsigned_abs(), sent_away: get(row, 1)? })
+}
+
+pub(crate) async fn send_away(conn: &mut Conn, now: Now, sessions: &[SessionId]) -> Result<(), Fault> {
+    let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
+    conn.rows(include_str!("../../queries/send_away.sql"), &[&now, &names]).await?;
+    Ok(())
 }
 
 pub(crate) async fn close_session(conn: &mut Conn, now: Now, session: &SessionId, epoch: u64) -> Result<bool, Fault> {

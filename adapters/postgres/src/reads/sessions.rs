@@ -31,6 +31,7 @@ fn session(row: &Row) -> Result<SessionRow, Fault> {
         edge: EdgeId::from(get::<&str>(row, 2)?),
         edge_closed: get(row, 3)?,
         profile: serde_json::from_str(get(row, 4)?)?,
+        sent_away: get(row, 5)?,
     })
 }
 

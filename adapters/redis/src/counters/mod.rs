@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
 use lockgate_core::rate::Rate;
 use lockgate_ports::counters::{LENGTH_LIFE, LENGTH_MAX};
-use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
+use lockgate_ports::{
+    Asked, CallOutcome, Counters, CountersAway, Grant, SEEN_LIFE, Standing, VelocityAsk, Visit, WorkersSnapshot,
+};
 use redis::{Script, ScriptInvocation, cmd};
 
 use crate::error::ConnectError;
@@ -111,6 +113,50 @@ impl Counters for RedisCounters {
         }
         let (granted, again_ms): (u32, u64) = self.run(call).await?;
         Ok(Grant { granted, again_in: Duration::from_millis(again_ms) })
+    }
+
+    /// One script a lock: they need not share a slot, and there are few.
+    async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway> {
+        let mut held = Vec::with_capacity(locks.len());
+        for lock in locks {
+            let mut call = SCRIPTS.hold.prepare_invoke();
+            call.key(self.names.lock(lock)).arg(holder).arg(millis(ttl));
+            held.push(self.run(call).await?);
+        }
+        Ok(held)
+    }
+
+    async fn let_go(&self, locks: &[&str], holder: &str) -> Result<(), CountersAway> {
+        for lock in locks {
+            let mut call = SCRIPTS.let_go.prepare_invoke();
+            call.key(self.names.lock(lock)).arg(holder);
+            self.run::<u64>(call).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_workers(&self, snapshot: &WorkersSnapshot) -> Result<(), CountersAway> {
+        let text = serde_json::to_string(snapshot).map_err(|error| CountersAway(error.to_string().into()))?;
+        let mut command = cmd("SET");
+        command.arg(self.names.workers()).arg(text).arg("PX").arg(millis(SEEN_LIFE));
+        self.link.run(|mut connection| async move { command.query_async(&mut connection).await }).await
+    }
+
+    async fn kept_workers(&self) -> Result<Option<(WorkersSnapshot, Duration)>, CountersAway> {
+        let mut call = SCRIPTS.kept.prepare_invoke();
+        call.key(self.names.workers());
+        let (text, left_ms): (Option<String>, i64) = self.run(call).await?;
+        let Some(text) = text else { return Ok(None) };
+        match serde_json::from_str(&text) {
+            Ok(snapshot) => {
+                let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+                Ok(Some((snapshot, SEEN_LIFE.saturating_sub(left))))
+            }
+            Err(error) => {
+                tracing::warn!(key = self.names.workers(), %error, "the snapshot of workers cannot be read; it is left alone");
+                Ok(None)
+            }
+        }
     }
 
     /// One script a queue: they need not share a slot, and there are few.

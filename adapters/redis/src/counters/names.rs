@@ -7,16 +7,20 @@ use crate::options::check_installation;
 
 /// The installation whose names carry no prefix.
 const DEFAULT: &str = "default";
+const WORKERS: &str = "sys:workers:snapshot";
 
 pub(crate) struct Names {
     prefix: String,
+    /// The key of the snapshot of workers, whose name begins with nobody's.
+    workers: String,
 }
 
 impl Names {
     pub(crate) fn of(installation: &str) -> Result<Self, ConnectError> {
         check_installation(installation)?;
         let prefix = if installation == DEFAULT { "lockgate".to_owned() } else { format!("{installation}:lockgate") };
-        Ok(Self { prefix })
+        let workers = if installation == DEFAULT { WORKERS.to_owned() } else { format!("{installation}:{WORKERS}") };
+        Ok(Self { prefix, workers })
     }
 
     /// Failures, state and probes. A key without braces is placed by its whole name, so these three share a slot.
@@ -36,6 +40,14 @@ impl Names {
     /// A list as long as the queue of a pool.
     pub(super) fn queue(&self, pool: &str) -> String {
         format!("{}:queue:{pool}", self.prefix)
+    }
+
+    pub(super) fn lock(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
+    }
+
+    pub(super) fn workers(&self) -> &str {
+        &self.workers
     }
 
     pub(super) fn total(&self, name: &str) -> String {
@@ -64,6 +76,8 @@ mod tests {
         assert_eq!(names.breaker("safety:output")[1], "{lockgate:cb:safety:output:failures}:state");
         assert_eq!(names.message("m-1")[0], "lockgate:bus:processed:m-1");
         assert_eq!(names.queue("cpu"), "lockgate:queue:cpu");
+        assert_eq!(names.lock("scheduler:snapshot:writer"), "lockgate:scheduler:snapshot:writer");
+        assert_eq!(names.workers(), "sys:workers:snapshot");
         assert_eq!(names.total("scheduler:input_fail_open_total"), "lockgate:scheduler:input_fail_open_total");
     }
 
@@ -71,6 +85,8 @@ mod tests {
     fn other_installations_have_their_own() {
         let names = Names::of("staging").expect("a name");
         assert_eq!(names.breaker("safety")[0], "staging:lockgate:cb:safety:failures");
+        assert_eq!(names.lock("scheduler:snapshot:writer"), "staging:lockgate:scheduler:snapshot:writer");
+        assert_eq!(names.workers(), "staging:sys:workers:snapshot");
         assert_eq!(names.window("r:1", "[]"), "{staging:lockgate:velocity}:3:r:1:[]");
         for wrong in ["", "a{b", "a b", &"x".repeat(65)] {
             assert!(matches!(Names::of(wrong), Err(ConnectError::Installation(_))), "{wrong:?}");

@@ -13,6 +13,9 @@ pub(super) struct Scripts {
     pub(super) places: Script,
     pub(super) take: Script,
     pub(super) lengths: Script,
+    pub(super) hold: Script,
+    pub(super) let_go: Script,
+    pub(super) kept: Script,
 }
 
 pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
@@ -22,6 +25,9 @@ pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     places: Script::new(include_str!("../../scripts/counters/places.lua")),
     take: Script::new(include_str!("../../scripts/counters/take.lua")),
     lengths: Script::new(include_str!("../../scripts/counters/lengths.lua")),
+    hold: Script::new(include_str!("../../scripts/counters/hold.lua")),
+    let_go: Script::new(include_str!("../../scripts/counters/let_go.lua")),
+    kept: Script::new(include_str!("../../scripts/counters/kept.lua")),
 });
 
 fn of_breaker(entry: &str) -> Script {

@@ -25,6 +25,7 @@ fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
         edge: EdgeId::from(row.get_ref(2)?.as_str()?),
         edge_closed: row.get(3)?,
         profile: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+        sent_away: row.get(5)?,
     })
 }
 

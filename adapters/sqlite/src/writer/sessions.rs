@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::Attached;
 use rusqlite::params;
 
 use super::Ledger;
@@ -28,16 +29,32 @@ impl Ledger<'_> {
         Ok(closed)
     }
 
-    pub(crate) fn attach(&mut self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, Fault> {
+    pub(crate) fn attach(&mut self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, Fault> {
         // An edge that never renews must still be found and closed one day.
         let mut known =
             self.conn.prepare_cached("INSERT INTO edges (edge, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
         known.execute(params![edge.as_str(), self.now.as_millis()])?;
         let profile = serde_json::to_string(profile)?;
-        let epoch =
-            self.number(include_str!("../../queries/attach.sql"), params![session.as_str(), edge.as_str(), profile])?;
+        let mut attach = self.conn.prepare_cached(include_str!("../../queries/attach.sql"))?;
+        let mut rows = attach.query(params![session.as_str(), edge.as_str(), profile])?;
+        let mut attached = None;
+        // To the end, as RETURNING wants it.
+        while let Some(row) = rows.next()? {
+            attached = Some(Attached { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
+        }
+        drop(rows);
+        drop(attach);
         self.session_changed(session);
-        epoch.map(i64::unsigned_abs).ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))
+        attached.ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))
+    }
+
+    pub(crate) fn send_away(&mut self, sessions: &[SessionId]) -> Result<(), Fault> {
+        let sql = "UPDATE sessions SET sent_away_at = ?2 WHERE session = ?1 AND closed_at IS NULL";
+        let mut send = self.conn.prepare_cached(sql)?;
+        for session in sessions {
+            send.execute(params![session.as_str(), self.now.as_millis()])?;
+        }
+        Ok(())
     }
 
     pub(crate) fn close_session(&mut self, session: &SessionId, epoch: u64) -> Result<bool, Fault> {

@@ -27,7 +27,7 @@ struct Life<'s> {
 impl<'s> Life<'s> {
     async fn begin(stage: &'s Stage) -> Self {
         let store = stage.open();
-        let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+        let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
         Self { stage, store, epoch }
     }
 
@@ -187,7 +187,8 @@ async fn tallies_are_filled_from_what_an_older_schema_has() {
     assert!(acme.stored_bytes > 3_000 && before[1].1.live == 9, "{before:?}");
     drop(life);
     let conn = rusqlite::Connection::open(stage.folder().join("lockgate.db")).unwrap();
-    let back = "DROP TABLE tallies; DROP TABLE blanks; DROP INDEX runs_over; DROP INDEX outbox_job; UPDATE schema_version SET version = 7";
+    let back = "DROP TABLE tallies; DROP TABLE blanks; DROP INDEX runs_over; DROP INDEX outbox_job;
+        ALTER TABLE sessions DROP COLUMN sent_away_at; UPDATE schema_version SET version = 7";
     conn.execute_batch(back).unwrap();
     drop(conn);
     let store = stage.open();

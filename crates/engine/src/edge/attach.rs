@@ -9,7 +9,7 @@ use lockgate_core::limits::PREFETCH_MAX;
 use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
 use lockgate_core::worker::Load;
-use lockgate_ports::StoreError;
+use lockgate_ports::{Attached, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
@@ -37,7 +37,8 @@ impl Engine {
             inner.configs_once().await?;
             check(&hello, &inner.routing().pools).map_err(|_| error)?;
         }
-        let epoch = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let Attached { epoch, sent_away } =
+            inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
@@ -48,7 +49,7 @@ impl Engine {
             let reason = "the attempt no longer counts".into();
             let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
         }
-        let session = Session {
+        let mut session = Session {
             epoch,
             profile: Arc::new(hello.profile),
             prefetch: hello.prefetch,
@@ -63,6 +64,9 @@ impl Engine {
             load: Load::default(),
             active_jobs: 0,
         };
+        if sent_away {
+            session.send_away();
+        }
         let gone = inner.edge.insert(&hello.session, session);
         // From here on, whatever fails, dropping this detaches the session.
         let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch };

@@ -1,34 +1,67 @@
 //! Workers that are attached to other processes, and what is held here as other processes may have left it.
+//!
+//! The Store says which workers there are; their processes say how they fare, and a snapshot says what they said before this
+//! process began to listen.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use lockgate_core::ids::{JobId, SessionId};
+use lockgate_core::ids::{JobId, SessionId, WorkerId};
 use lockgate_core::job::Job;
 use lockgate_core::placement::{Away, Candidate};
-use lockgate_core::worker::{Load, WorkerProfile};
-use lockgate_ports::SessionRow;
+use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::{SEEN_LIFE, SessionRow, Sighting, SnapshotWorker, WorkersSnapshot};
+use tokio::time::Instant;
 
 use super::Edge;
+use super::sessions::{Session, State};
+
+/// A worker that is attached to another process, by its row in the Store.
+pub(super) struct Stranger {
+    profile: Arc<WorkerProfile>,
+    epoch: u64,
+}
+
+/// What was last heard of a worker from its process, or from a snapshot.
+pub(super) struct Seen {
+    sighting: Sighting,
+    /// When its process heard of it.
+    at: Instant,
+}
+
+/// A stranger as others may see it.
+pub(crate) struct StrangerView {
+    pub(crate) session: SessionId,
+    pub(crate) profile: Arc<WorkerProfile>,
+    /// How it fares, and how long ago that was; none if nothing was heard lately.
+    pub(crate) seen: Option<(Sighting, Duration)>,
+}
 
 impl Edge {
     /// These are all that is attached elsewhere. Nobody here sends to them; they only count when somebody asks whether a job
     /// could ever run.
     pub(crate) fn meet(&self, others: impl Iterator<Item = SessionRow>) {
         let mut state = self.state.lock();
+        state.forget_unseen();
         let mut gone = std::mem::take(&mut state.elsewhere);
         for row in others {
             // One that moved away a moment ago: its stream here has ended, or is about to.
             if state.sessions.get(&row.session).is_some_and(|own| own.epoch >= row.epoch) {
                 continue;
             }
-            let known = gone.remove(&row.session).filter(|known| **known == row.profile);
-            let listed = known.is_some() && state.roster.get(&row.session).is_some();
-            let profile = known.unwrap_or_else(|| Arc::new(row.profile));
-            if !listed && !state.sessions.contains_key(&row.session) {
-                state.roster.insert(row.session.clone(), stranger(&profile));
-            }
-            state.elsewhere.insert(row.session, profile);
+            let known = gone.remove(&row.session).filter(|known| *known.profile == row.profile);
+            let profile = if let Some(known) = known {
+                known.profile
+            } else {
+                // Anew, for it may have come back with another profile.
+                if !state.sessions.contains_key(&row.session) {
+                    state.roster.remove(&row.session);
+                }
+                Arc::new(row.profile)
+            };
+            state.elsewhere.insert(row.session.clone(), Stranger { profile, epoch: row.epoch });
+            state.touch_stranger(&row.session);
         }
         for session in gone.into_keys() {
             if !state.sessions.contains_key(&session) {
@@ -37,10 +70,54 @@ impl Edge {
         }
     }
 
-    pub(crate) fn elsewhere(&self) -> Vec<(SessionId, Arc<WorkerProfile>)> {
+    /// Hears how workers fare that are attached to other processes. `age` ago it was so. What was heard later, or of a later
+    /// attach, is known better already. Returns how many are news.
+    pub(crate) fn saw<'s>(&self, seen: impl Iterator<Item = &'s Sighting>, age: Duration) -> usize {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let mut news = 0;
+        for sighting in seen {
+            let ago = age.saturating_add(Duration::from_millis(sighting.heard_ms_ago));
+            let Some(at) = now.checked_sub(ago).filter(|_| ago < SEEN_LIFE) else { continue };
+            let known = state.seen.get(&sighting.session).map(|known| (known.sighting.epoch, known.at));
+            if known.is_none_or(|known| known <= (sighting.epoch, at)) {
+                state.seen.insert(sighting.session.clone(), Seen { sighting: sighting.clone(), at });
+                state.touch_stranger(&sighting.session);
+                news += 1;
+            }
+        }
+        news
+    }
+
+    pub(crate) fn elsewhere(&self) -> Vec<StrangerView> {
         let state = self.state.lock();
         let others = state.elsewhere.iter().filter(|(session, _)| !state.sessions.contains_key(*session));
-        others.map(|(session, profile)| (session.clone(), profile.clone())).collect()
+        let view = |(session, stranger): (&SessionId, &Stranger)| StrangerView {
+            session: session.clone(),
+            profile: stranger.profile.clone(),
+            seen: state.seen_of(session, stranger).map(|seen| (seen.sighting.clone(), seen.at.elapsed())),
+        };
+        others.map(view).collect()
+    }
+
+    /// The workers attached here, for others.
+    pub(crate) fn sightings(&self) -> Vec<Sighting> {
+        let state = self.state.lock();
+        state.sessions.iter().map(|(id, session)| session.sighting(id)).collect()
+    }
+
+    /// Every worker of which it is known how it fares, wherever it is attached.
+    pub(crate) fn snapshot(&self) -> WorkersSnapshot {
+        let state = self.state.lock();
+        let own = state.sessions.iter().map(|(id, session)| (session.profile.clone(), session.sighting(id)));
+        let other = |(id, stranger): (&SessionId, &Stranger)| {
+            let seen = state.seen_of(id, stranger).filter(|_| !state.sessions.contains_key(id))?;
+            let sighting = Sighting { heard_ms_ago: millis(seen.at.elapsed()), ..seen.sighting.clone() };
+            Some((stranger.profile.clone(), sighting))
+        };
+        let others = state.elsewhere.iter().filter_map(other);
+        let workers = own.chain(others).map(|(profile, seen)| SnapshotWorker { profile, seen }).collect();
+        WorkersSnapshot { workers }
     }
 
     /// Attempts held here of these jobs.
@@ -58,13 +135,66 @@ impl Edge {
     }
 }
 
-fn stranger(profile: &Arc<WorkerProfile>) -> Candidate {
-    Candidate {
-        profile: profile.clone(),
-        capacity: profile.slots,
-        spare: 0,
-        active: 0,
-        load: Load::default(),
-        away: Some(Away::Elsewhere),
+impl State {
+    /// What is true of a worker elsewhere. Its process may have heard of an attach that the Store has not told us of yet, not the
+    /// other way round.
+    fn seen_of(&self, id: &SessionId, stranger: &Stranger) -> Option<&Seen> {
+        self.seen.get(id).filter(|seen| seen.sighting.epoch >= stranger.epoch && seen.at.elapsed() < SEEN_LIFE)
     }
+
+    fn forget_unseen(&mut self) {
+        self.seen.retain(|_, seen| seen.at.elapsed() < SEEN_LIFE);
+    }
+
+    /// Tells the roster what is known of a worker elsewhere. One that is attached here speaks for itself.
+    fn touch_stranger(&mut self, id: &SessionId) {
+        let Some(stranger) = self.elsewhere.get(id).filter(|_| !self.sessions.contains_key(id)) else { return };
+        let now = stranger.candidate(self.seen_of(id, stranger).map(|seen| &seen.sighting));
+        match self.roster.get(id) {
+            Some(known) if *known == now => {}
+            Some(_) => self.roster.change(id, |known| *known = now),
+            None => self.roster.insert(id.clone(), now),
+        }
+    }
+}
+
+impl Stranger {
+    pub(super) fn is(&self, worker: &WorkerId) -> bool {
+        self.profile.worker == *worker
+    }
+
+    fn candidate(&self, seen: Option<&Sighting>) -> Candidate {
+        let away = match seen {
+            Some(Sighting { attached: false, .. }) => Away::Detached,
+            Some(Sighting { draining: true, .. }) => Away::Draining,
+            _ => Away::Elsewhere,
+        };
+        Candidate {
+            profile: self.profile.clone(),
+            capacity: self.profile.slots,
+            spare: 0,
+            active: seen.map_or(0, |seen| seen.busy),
+            load: seen.map(|seen| seen.load).unwrap_or_default(),
+            away: Some(away),
+        }
+    }
+}
+
+impl Session {
+    fn sighting(&self, id: &SessionId) -> Sighting {
+        Sighting {
+            session: id.clone(),
+            epoch: self.epoch,
+            busy: u32::try_from(self.taken()).unwrap_or(u32::MAX),
+            active_jobs: self.active_jobs,
+            load: self.load,
+            attached: self.is_attached(),
+            draining: self.draining,
+            heard_ms_ago: millis(self.heard_at.elapsed()),
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

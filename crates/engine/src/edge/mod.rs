@@ -14,6 +14,7 @@ mod session;
 mod sessions;
 
 pub use attach::Attachment;
+pub(crate) use elsewhere::StrangerView;
 pub use protocol::{
     Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
 };

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
+use super::elsewhere::{Seen, Stranger};
 use super::pace::Pace;
 use super::{Assignment, Progress, ToWorker};
 
@@ -29,7 +30,9 @@ pub(super) struct State {
     /// Who takes what. Says of every session what the session says of itself: see [`State::touch`].
     pub(super) roster: Roster<SessionId>,
     /// Sessions of other processes.
-    pub(super) elsewhere: BTreeMap<SessionId, Arc<WorkerProfile>>,
+    pub(super) elsewhere: BTreeMap<SessionId, Stranger>,
+    /// What was heard of sessions of other processes, those of whom the Store has not told us yet among them.
+    pub(super) seen: BTreeMap<SessionId, Seen>,
     /// Sessions that hold more than they can run at once.
     pub(super) ahead: BTreeSet<SessionId>,
     pub(super) pace: Pace,
@@ -134,9 +137,9 @@ pub(super) enum Place {
 impl Edge {
     pub(crate) fn new(id: EdgeId, routing: Arc<Routing>) -> Self {
         let roster = Roster::new(routing);
-        let (sessions, elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        let (sessions, elsewhere, seen) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (ahead, pace) = (BTreeSet::new(), Pace::default());
-        Self { state: Mutex::new(State { id, sessions, roster, elsewhere, ahead, pace, starts: Vec::new() }) }
+        Self { state: Mutex::new(State { id, sessions, roster, elsewhere, seen, ahead, pace, starts: Vec::new() }) }
     }
 
     pub(crate) fn id(&self) -> EdgeId {
@@ -163,7 +166,7 @@ impl Edge {
         if known.is_none_or(|known| known.epoch < session.epoch) {
             let left = known.iter().flat_map(|known| known.leaving.keys());
             gone.extend(left.filter(|token| !session.leaving.contains_key(*token)).cloned());
-            if known.is_some_and(|known| known.sent_away) {
+            if known.is_some_and(|known| known.sent_away) && !session.sent_away {
                 session.send_away();
             }
             // Who comes back again and again has been heard of all the time.
@@ -272,18 +275,23 @@ impl Edge {
         freed
     }
 
-    /// An operator wants a worker to leave: it gets nothing more and is told so. How many sessions it has.
-    pub(crate) fn drain(&self, worker: &WorkerId) -> usize {
+    /// The sessions of a worker, wherever they are attached.
+    pub(crate) fn sessions_of(&self, worker: &WorkerId) -> Vec<SessionId> {
+        let state = self.state.lock();
+        let own = state.sessions.iter().filter(|(_, session)| session.profile.worker == *worker).map(|(id, _)| id);
+        let others = state.elsewhere.iter().filter(|(_, stranger)| stranger.is(worker)).map(|(id, _)| id);
+        own.chain(others.filter(|id| !state.sessions.contains_key(*id))).cloned().collect()
+    }
+
+    /// An operator wants these to leave: those that are attached here get nothing more and are told so, once.
+    pub(crate) fn send_away(&self, ids: &[SessionId]) {
         let mut state = self.state.lock();
-        let own = |(_, session): &(&SessionId, &Session)| session.profile.worker == *worker;
-        let ids: Vec<SessionId> = state.sessions.iter().filter(own).map(|(id, _)| id.clone()).collect();
-        for id in &ids {
-            if let Some(session) = state.sessions.get_mut(id) {
+        for id in ids {
+            if let Some(session) = state.sessions.get_mut(id).filter(|session| !session.sent_away) {
                 session.send_away();
+                state.touch(id);
             }
-            state.touch(id);
         }
-        ids.len()
     }
 
     /// Numbers the next assignment of a session.

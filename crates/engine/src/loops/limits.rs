@@ -1,9 +1,9 @@
 //! Compares what limits count with the attempts that workers really hold, so that nothing leaks for long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lockgate_core::ids::AttemptToken;
+use lockgate_core::ids::{AttemptToken, JobId, PoolName, SessionId};
 use lockgate_ports::{Hold, StoreError};
 use tokio::sync::watch;
 
@@ -52,13 +52,20 @@ impl Inner {
 
     /// Every attempt that the Store says a worker holds.
     pub(crate) async fn held_by_workers(&self) -> Result<Vec<Hold>, StoreError> {
-        let mut holds = Vec::new();
-        let mut sessions = self.ports.store.open_sessions().await?;
-        sessions.extend(self.ports.store.closed_holding().await?);
-        for row in sessions {
-            for job in self.ports.store.held(&row.session).await? {
-                let (lane, token) = (job.lane(), job.life.attempt.token.clone());
-                holds.push(Hold { lane, pool: row.profile.pool.clone(), token });
+        let mut rows = self.ports.store.open_sessions().await?;
+        rows.extend(self.ports.store.closed_holding().await?);
+        let pools: BTreeMap<SessionId, PoolName> = rows.into_iter().map(|row| (row.session, row.profile.pool)).collect();
+        let sessions: Vec<SessionId> = pools.keys().cloned().collect();
+        let bound = self.ports.store.bound(&sessions).await?;
+        let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
+        let mut holds = Vec::with_capacity(ids.len());
+        for page in ids.chunks(self.settings.batch_max) {
+            // One that moved on since is not held, or by another worker that is known here, or begins only now.
+            for job in self.ports.store.load(page).await?.into_iter().flatten() {
+                let binding = job.life.attempt.binding.as_ref().filter(|_| job.state().is_held());
+                if let Some(pool) = binding.and_then(|binding| pools.get(&binding.session)) {
+                    holds.push(Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() });
+                }
             }
         }
         Ok(holds)

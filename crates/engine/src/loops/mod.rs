@@ -20,6 +20,7 @@ mod placing;
 mod policies;
 mod reap;
 mod recover;
+mod registry;
 mod reoffer;
 mod retention;
 mod runs;
@@ -57,6 +58,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     if !exclusive_store {
         starting.start("lanes", lanes::run);
         starting.start("neighbours", neighbours::run);
+        starting.start("registry", registry::run);
     }
     if let Some(counters) = inner.ports.counters.clone() {
         starting.start("bypassed", |inner, stop| bypassed::run(inner, counters, stop));

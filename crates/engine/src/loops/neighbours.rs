@@ -1,4 +1,5 @@
-//! What other processes do that concerns this one: workers that attached there, and attempts held here that ended there.
+//! What other processes do that concerns this one: workers that attached there, attempts held here that ended there, and workers
+//! here that somebody there was asked to send away.
 //!
 //! A ring says which jobs moved; a look at everything that is held, every few seconds, finds what no ring told of.
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Job, JobState};
-use lockgate_ports::StoreError;
+use lockgate_ports::{Bell, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -32,14 +33,15 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         health::moved();
         // Rings never stop under load, and the look is for what they did not tell.
-        let looked = if moved.is_empty() || Instant::now() >= look_at {
+        let due = moved.is_empty() || Instant::now() >= look_at;
+        let gathered = Instant::now() + GATHER;
+        while !due && let Ok(jobs) = tokio::time::timeout_at(gathered, rings.next()).await {
+            moved.extend(jobs.iter().cloned());
+        }
+        let looked = if due || moved.iter().any(Bell::is_sessions) {
             look_at = Instant::now() + inner.settings.edge_renew;
             inner.neighbours_once().await
         } else {
-            let gathered = Instant::now() + GATHER;
-            while let Ok(jobs) = tokio::time::timeout_at(gathered, rings.next()).await {
-                moved.extend(jobs.iter().cloned());
-            }
             inner.stop_moved(inner.edge.held_of(&moved)).await
         };
         if let Err(error) = looked {
@@ -51,9 +53,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn neighbours_once(&self) -> Result<(), StoreError> {
-        let open = self.ports.store.open_sessions().await?;
         let own = self.edge.id();
-        self.edge.meet(open.into_iter().filter(|row| row.edge != own && !row.edge_closed));
+        let open = self.ports.store.open_sessions().await?;
+        let (here, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.edge == own);
+        self.edge.meet(others.into_iter().filter(|row| !row.edge_closed));
+        let leaving: Vec<SessionId> = here.into_iter().filter(|row| row.sent_away).map(|row| row.session).collect();
+        self.edge.send_away(&leaving);
         // Taken before the Store is asked: what is dispatched meanwhile is in neither or in both.
         let held = self.edge.held_by_session();
         let sessions: Vec<SessionId> = held.iter().map(|(session, _)| session.clone()).collect();

@@ -10,7 +10,7 @@ use lockgate_core::request::{Caller, FieldError, Json};
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{Activation, Active, SnapshotKind, SnapshotRow};
 
-use super::to_the_end;
+use super::{builtin, to_the_end};
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -93,7 +93,11 @@ impl Engine {
         Ok(self.inner.ports.store.snapshots(kind, SNAPSHOTS_MAX).await?)
     }
 
+    /// An earlier text, or what holds without one.
     pub async fn config_text(&self, kind: SnapshotKind, id: &str) -> Result<Arc<str>, ApiError> {
+        if let Some(text) = builtin::text(kind).filter(|_| id == kind.builtin()) {
+            return Ok(text.into());
+        }
         let text = self.inner.ports.store.snapshot(kind, id).await?;
         let kind = kind.as_str();
         text.ok_or_else(|| {

@@ -3,6 +3,7 @@
 mod access;
 mod approvals;
 mod audit;
+mod builtin;
 mod cancel;
 mod config;
 mod dags;

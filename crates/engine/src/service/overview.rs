@@ -6,8 +6,10 @@ use lockgate_core::ids::{PoolName, SessionId};
 use lockgate_core::lane::{LaneKey, Priority};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::{Load, WorkerProfile};
+use lockgate_ports::Sighting;
 
 use crate::Engine;
+use crate::edge::StrangerView;
 use crate::error::ApiError;
 
 #[derive(Clone, Debug)]
@@ -18,7 +20,8 @@ pub struct WorkerView {
     pub load: Load,
     /// Slots in use by its own count: a stopped handler uses its slot until it is gone.
     pub active_jobs: u32,
-    pub last_beat: Timestamp,
+    /// None of one that is attached to another process, of which nothing was heard yet.
+    pub last_beat: Option<Timestamp>,
     pub status: WorkerStatus,
 }
 
@@ -29,8 +32,27 @@ pub enum WorkerStatus {
     Detached,
     /// It takes no more jobs.
     Draining,
-    /// It is attached to another process, which alone knows what it does.
+    /// It is attached to another process, which says every few seconds what it does.
     Elsewhere,
+}
+
+impl WorkerView {
+    fn elsewhere(view: StrangerView, now: Timestamp) -> Self {
+        let seen = view.seen.as_ref().map(|(sighting, _)| sighting);
+        Self {
+            session: view.session,
+            profile: view.profile,
+            busy: seen.map_or(0, |seen| seen.busy as usize),
+            load: seen.map(|seen| seen.load).unwrap_or_default(),
+            active_jobs: seen.map_or(0, |seen| seen.active_jobs),
+            last_beat: view.seen.as_ref().map(|(_, ago)| now - *ago),
+            status: match seen {
+                Some(Sighting { attached: false, .. }) => WorkerStatus::Detached,
+                Some(Sighting { draining: true, .. }) => WorkerStatus::Draining,
+                _ => WorkerStatus::Elsewhere,
+            },
+        }
+    }
 }
 
 impl WorkerStatus {
@@ -81,20 +103,11 @@ impl Engine {
             busy: view.busy,
             load: view.load,
             active_jobs: view.active_jobs,
-            last_beat: view.heard_at,
+            last_beat: Some(view.heard_at),
         };
         let own = self.inner.edge.views().into_iter().map(view);
         let now = self.inner.ports.clock.now();
-        let elsewhere = self.inner.edge.elsewhere().into_iter().map(|(session, profile)| WorkerView {
-            session,
-            profile,
-            busy: 0,
-            load: Load::default(),
-            active_jobs: 0,
-            last_beat: now,
-            status: WorkerStatus::Elsewhere,
-        });
-        own.chain(elsewhere).collect()
+        own.chain(self.inner.edge.elsewhere().into_iter().map(|view| WorkerView::elsewhere(view, now))).collect()
     }
 
     pub async fn queues(&self) -> Result<Queues, ApiError> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::audit::Action;
-use lockgate_core::ids::{PoolName, WorkerId};
+use lockgate_core::ids::{PoolName, SessionId, WorkerId};
 use lockgate_core::pools::{Closed, Pool, PoolStates};
 use lockgate_core::request::Caller;
-use lockgate_ports::{Activation, SnapshotKind};
+use lockgate_ports::{Activation, Bell, SnapshotKind};
 
 use super::to_the_end;
 use crate::error::ApiError;
@@ -40,15 +40,15 @@ impl Engine {
                 *waiting.entry(pool).or_default() += depth.waiting;
             }
         }
-        let sessions = self.inner.edge.views();
+        let workers = self.workers();
         let view = |pool: &Pool| {
-            let own = || sessions.iter().filter(|view| view.profile.pool == pool.name);
+            let members = || workers.iter().filter(|view| view.profile.pool == pool.name);
             PoolView {
                 closed: routing.closed(&pool.name),
                 topics: routing.pools.patterns(&pool.name).map(str::to_owned).collect(),
-                workers: own().count(),
-                slots: own().map(|view| u64::from(view.profile.slots)).sum(),
-                busy: own().map(|view| view.busy as u64).sum(),
+                workers: members().count(),
+                slots: members().map(|view| u64::from(view.profile.slots)).sum(),
+                busy: members().map(|view| view.busy as u64).sum(),
                 waiting: waiting.get(&pool.name).copied().unwrap_or_default(),
                 pool: pool.clone(),
             }
@@ -69,20 +69,31 @@ impl Engine {
         to_the_end(async move { inner.change_pool_state(&caller, &pool, state).await }).await?
     }
 
-    /// Lets the sessions of a worker finish what they hold and leave. How many there are.
+    /// Lets the sessions of a worker finish what they hold and leave, whichever process they are attached to. How many there
+    /// are.
     pub async fn drain_worker(&self, caller: &Caller, worker: &WorkerId) -> Result<usize, ApiError> {
-        let drained = self.inner.edge.drain(worker);
-        if drained == 0 {
+        let sessions = self.inner.edge.sessions_of(worker);
+        if sessions.is_empty() {
             return Err(ApiError::invalid("worker", format_args!("no worker {worker:?} is attached; list them first")));
         }
-        let subject: Arc<str> = worker.as_str().into();
-        let entry = self.inner.entry(caller, Action::WorkerDrained, &subject, &serde_json::json!({ "sessions": drained }));
-        self.inner.ports.store.append_audit(vec![entry]).await?;
-        Ok(drained)
+        let (inner, caller, worker) = (self.inner.clone(), caller.clone(), worker.clone());
+        to_the_end(async move { inner.send_away(&caller, &worker, sessions).await }).await?
     }
 }
 
 impl Inner {
+    async fn send_away(&self, caller: &Caller, worker: &WorkerId, sessions: Vec<SessionId>) -> Result<usize, ApiError> {
+        // The row first: whoever holds the stream may die, and then another one must know.
+        self.ports.store.send_away(&sessions).await?;
+        self.edge.send_away(&sessions);
+        self.ports.bus.ring(vec![Bell::sessions()]).await;
+        let subject: Arc<str> = worker.as_str().into();
+        let detail = serde_json::json!({ "sessions": sessions.len() });
+        let entry = self.entry(caller, Action::WorkerDrained, &subject, &detail);
+        self.ports.store.append_audit(vec![entry]).await?;
+        Ok(sessions.len())
+    }
+
     async fn change_pool_state(&self, caller: &Caller, pool: &PoolName, state: Option<Closed>) -> Result<(), ApiError> {
         for _ in 0..CONFLICTS_MAX {
             // What is added to must be what is replaced, or another operator's word is lost.

@@ -132,6 +132,49 @@ async fn workers_of_other_processes_are_listed() {
     assert_eq!(seen, [(3, WorkerStatus::Elsewhere)]);
 }
 
+async fn sent_away_after(unheard: bool) -> Duration {
+    let one = Stage::shared();
+    let other = if unheard { one.beside_unheard() } else { one.beside() };
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 2).await;
+    pass(Duration::from_secs(3)).await;
+    one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let asked = Instant::now();
+    assert_eq!(one.engine.drain_worker(&caller(), &"w".into()).await.expect("told"), 1);
+    assert!(matches!(worker.next().await, ToWorker::Drain));
+    let waited = asked.elapsed();
+    // It gets nothing more, and may leave when it is done.
+    let next = one.submit(job("t")).await;
+    worker.report(&assignment, done()).await;
+    assert!(worker.dismissed);
+    assert_eq!(one.job(&next).await.state(), JobState::Scheduled);
+    waited
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_is_sent_away_by_whichever_process_is_asked() {
+    let waited = sent_away_after(false).await;
+    assert!(waited <= Duration::from_millis(50), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_is_sent_away_within_two_seconds_if_the_ring_is_lost() {
+    let waited = sent_away_after(true).await;
+    assert!(waited <= Duration::from_millis(2_100), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_was_sent_away_is_told_again_by_the_next_process_it_attaches_to() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let mut worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
+    one.engine.drain_worker(&caller(), &"w".into()).await.expect("told");
+    assert!(matches!(worker.next().await, ToWorker::Drain));
+    one.kill();
+    let mut moved = Hand::attach(&other.engine, "w", &["t"], 1).await;
+    assert!(matches!(moved.next().await, ToWorker::Drain));
+}
+
 #[tokio::test(start_paused = true)]
 async fn leadership_moves_at_once_when_a_process_stops_and_soon_when_it_dies() {
     let one = Stage::shared();

@@ -11,6 +11,7 @@ mod places;
 mod policies;
 mod pools;
 mod prefetch;
+mod registry;
 mod runs;
 mod sagas;
 mod schedules;

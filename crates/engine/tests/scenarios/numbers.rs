@@ -93,6 +93,15 @@ async fn somebody_who_asks_for_too_much(stage: &Stage, witness: &mut Witness) {
     witness.look(stage);
 }
 
+async fn a_process_that_starts_beside_another(witness: &mut Witness) {
+    let one = Stage::shared();
+    let _worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
+    let rounds = ["lockgate_workers_snapshot_rounds_total", "lockgate_workers_snapshot_size"];
+    witness.wait_for(&one, &rounds).await;
+    tokio::time::advance(Duration::from_millis(10)).await;
+    witness.wait_for(&one.beside(), &["lockgate_workers_warm", "lockgate_workers_warm_age_seconds"]).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_family_moves_and_is_in_the_reference() {
     // Rows that wait to be sealed are seen only if sealing takes its time.
@@ -105,6 +114,7 @@ async fn every_family_moves_and_is_in_the_reference() {
     witness.wait_for(&stage, &["lockgate_saga_unmarshal_errors_total"]).await;
     a_time_that_comes(&stage, &mut witness).await;
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
+    a_process_that_starts_beside_another(&mut witness).await;
 
     let described = stage.engine.metrics().described();
     let elsewhere = |name: &str| ELSEWHERE.iter().find(|(family, ..)| *family == name);

@@ -7,9 +7,12 @@ use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::lane::Priority;
-use lockgate_core::pools::Closed;
+use lockgate_core::policy::Policy;
+use lockgate_core::pools::{Closed, Pools};
+use lockgate_core::quotas::Quotas;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::time::Timestamp;
+use lockgate_core::timeouts::Timeouts;
 use lockgate_core::worker::Load;
 use lockgate_engine::{ApiError, ToWorker};
 use lockgate_ports::{Activation, Hold, Lanes, SnapshotKind, Snapshots};
@@ -261,6 +264,28 @@ async fn a_worker_that_was_away_when_it_was_drained_is_told_when_it_is_back() {
     stage.engine.drain_worker(&caller(), &"w".into()).await.expect("told");
     let mut back = Hand::attach(&stage.engine, "w", &["*"], 1).await;
     assert!(matches!(back.next().await, ToWorker::Drain));
+}
+
+/// What is said of a configuration, without its name.
+fn said(it: &impl std::fmt::Debug, snapshot: &str) -> String {
+    format!("{it:?}").replace(snapshot, "")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_holds_without_files_can_be_read_as_files_that_say_the_same() {
+    let stage = Stage::new();
+    let text = async |kind: SnapshotKind| stage.engine.config_text(kind, kind.builtin()).await;
+    let (pools, none) = (text(SnapshotKind::Pools).await.expect("a text"), Pools::default());
+    let pools = Pools::load("", &pools).expect("pools");
+    assert_eq!(said(&pools, pools.snapshot()), said(&none, none.snapshot()));
+    let (timeouts, none) = (text(SnapshotKind::Timeouts).await.expect("a text"), Timeouts::default());
+    let timeouts = Timeouts::load("", &timeouts).expect("timeouts");
+    assert_eq!(said(&timeouts, timeouts.snapshot()), said(&none, none.snapshot()));
+    let (quotas, none) = (text(SnapshotKind::Quotas).await.expect("a text"), Quotas::default());
+    let quotas = Quotas::load("", &quotas).expect("quotas");
+    assert_eq!(said(&quotas, quotas.snapshot()), said(&none, none.snapshot()));
+    Policy::load("", &text(SnapshotKind::Policy).await.expect("a text")).expect("a policy");
+    assert!(text(SnapshotKind::PoolStates).await.is_err(), "no file says that");
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,6 +43,7 @@ struct Ground {
     store: MemoryStore,
     lanes: Arc<MemoryLanes>,
     bus: Arc<MemoryBus>,
+    counters: Arc<MemoryCounters>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
 }
@@ -77,6 +78,7 @@ impl Stage {
             store: MemoryStore::new(clock.clone()),
             lanes: Arc::default(),
             bus: Arc::default(),
+            counters: Arc::new(MemoryCounters::new(clock.clone())),
             entropy: Arc::new(SeededEntropy::new(7)),
             clock,
         };
@@ -99,17 +101,16 @@ impl Stage {
     }
 
     fn beside_on(&self, bus: Arc<MemoryBus>) -> Self {
-        let (store, lanes) = (self.store.clone(), self.lanes.clone());
-        let ground = Ground { store, lanes, bus, clock: self.clock.clone(), entropy: self.entropy.clone() };
+        let (store, lanes, counters) = (self.store.clone(), self.lanes.clone(), self.counters.clone());
+        let ground = Ground { store, lanes, bus, counters, clock: self.clock.clone(), entropy: self.entropy.clone() };
         Self::on(ground, Settings { exclusive_store: false, ..Settings::default() })
     }
 
     fn on(ground: Ground, settings: Settings) -> Self {
-        let Ground { store, lanes, bus, clock, entropy } = ground;
+        let Ground { store, lanes, bus, counters, clock, entropy } = ground;
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
-        let counters = Arc::new(MemoryCounters::new(clock.clone()));
         let spans = Arc::new(Recorder::new(clock.clone()));
         let ports = Ports {
             store: Arc::new(store.clone()),
@@ -152,7 +153,8 @@ impl Stage {
         running.abort();
         drop(stop);
         wait_out(downtime).await;
-        let ground = Ground { store, lanes: Arc::default(), bus: Arc::default(), clock, entropy };
+        let counters = Arc::new(MemoryCounters::new(clock.clone()));
+        let ground = Ground { store, lanes: Arc::default(), bus: Arc::default(), counters, clock, entropy };
         Self::on(ground, Settings::default())
     }
 

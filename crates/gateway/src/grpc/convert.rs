@@ -166,7 +166,7 @@ pub(super) fn worker(view: &WorkerView) -> v1::WorkerStatus {
         labels: profile.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         slots: profile.slots,
         busy: u32::try_from(view.busy).unwrap_or(u32::MAX),
-        last_beat_ms: view.last_beat.as_millis(),
+        last_beat_ms: view.last_beat.map_or(0, Timestamp::as_millis),
         status: view.status.as_str().to_owned(),
         cpu_load: view.load.cpu,
         gpu_utilization: view.load.gpu,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockgate_engine::{Roles, Settings};
 use lockgate_gateway::GatewaySettings;
 use lockgate_ports::memory::{MemoryBus, Mood};
-use lockgate_ports::{Bell, Bus, Ear, Overheard, StoreError};
+use lockgate_ports::{Bell, Bus, Ear, Overheard, Sighting, Sightings, StoreError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tonic_health::pb::HealthCheckRequest;
@@ -137,6 +137,14 @@ impl Bus for StuckBus {
 
     fn overhear(&self) -> Overheard {
         self.bus.overhear()
+    }
+
+    async fn post(&self, seen: Vec<Sighting>) {
+        self.bus.post(seen).await;
+    }
+
+    fn sightings(&self) -> Sightings {
+        self.bus.sightings()
     }
 }
 

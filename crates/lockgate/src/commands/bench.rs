@@ -56,6 +56,8 @@ struct Scale {
     latency_seconds: u64,
     /// Jobs waiting when the cost of a claim is measured.
     backlogs: &'static [usize],
+    /// Jobs in history when it is measured again.
+    history: usize,
     restart_jobs: usize,
     /// Runs with and without a policy, and jobs in each.
     governed_runs: usize,
@@ -71,6 +73,7 @@ impl Bench {
                 runs: 1,
                 latency_seconds: 3,
                 backlogs: &[10_000],
+                history: 50_000,
                 restart_jobs: 20_000,
                 governed_runs: 1,
                 governed_jobs: 10_000,
@@ -83,6 +86,7 @@ impl Bench {
             runs,
             latency_seconds: 10,
             backlogs: &[10_000, 1_000_000],
+            history: 1_000_000,
             restart_jobs: 100_000,
             governed_runs: 7,
             governed_jobs: 30_000,

@@ -4,9 +4,11 @@
 pub(super) mod files;
 pub(super) mod shown;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lockgate_core::quotas::Quotas;
 use lockgate_proto::v1;
 
 use crate::cli::Connection;
@@ -131,13 +133,30 @@ impl Apply {
         };
         let response = session.pools().activate_config(request).await;
         match session.answer(response) {
-            Ok(activated) => shown::activated(&activated.into(), session.out),
+            Ok(activated) => {
+                warn_of_missing_pools(kind, &file, &text, session).await;
+                shown::activated(&activated.into(), session.out)
+            }
             Err(refused @ CliError::Refused { .. }) => match (kind.load)(&file, &text) {
                 Err(errors) => files::tell(&errors, None, session.out),
                 Ok(_) => Err(refused),
             },
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Quotas may name pools that are yet to come, and misspelt ones limit nobody. Whoever cannot ask warns of nothing.
+async fn warn_of_missing_pools(kind: &Kind, file: &str, text: &str, session: &Session) {
+    let named = Quotas::load(file, text).ok().filter(|_| kind.wire == v1::ConfigKind::Quotas);
+    let Some(named) = named.map(|quotas| quotas.ceilings.pools).filter(|pools| !pools.is_empty()) else { return };
+    let Ok(known) = session.pools().list_pools(v1::ListPoolsRequest {}).await else { return };
+    let known: BTreeSet<String> = known.into_inner().pools.into_iter().map(|pool| pool.name).collect();
+    for missing in named.keys().filter(|pool| !known.contains(pool.as_str())) {
+        let known = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        session
+            .out
+            .remark(&format!("ceilings.pools.{missing}: there is no such pool, so it limits nobody (known: {known})"));
     }
 }
 

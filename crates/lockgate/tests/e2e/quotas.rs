@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::harness::Server;
 
-const QUOTAS: &str = "defaults: {jobs: 3}\nceilings: {jobs: 1000}\n";
+const QUOTAS: &str = "defaults: {jobs: 3}\nceilings: {jobs: 1000, pools: {gpus: 10}}\n";
 const SECRET: &str = "the-payload-nobody-may-find-again";
 
 /// Whether any file below says this.
@@ -28,6 +28,8 @@ async fn a_quota_holds_over_a_crash_and_an_erased_tenant_is_not_on_the_disk_any_
     let mut server = Server::start(&["--no-worker"]).await;
     let applied = server.cli(&["quotas", "apply", &file.display().to_string()]).await;
     assert!(applied.status.success(), "{applied:?}");
+    let said = String::from_utf8_lossy(&applied.stderr).into_owned();
+    assert!(said.contains("ceilings.pools.gpus: there is no such pool"), "{said}");
     let payload = format!("\"{SECRET}\"");
     let submit = ["--tenant", "acme", "submit", "job.echo", "--payload", &payload];
     for _ in 0..3 {

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::JobId;
+use lockgate_core::worker::Load;
 
 use crate::bus::{Bell, Bus, Ear, Overheard};
+use crate::registry::{Sighting, Sightings};
 
 /// One bus as two processes have it.
 pub struct BusHarness {
@@ -44,6 +46,8 @@ macro_rules! bus_conformance {
             nothing_is_heard_twice,
             a_listener_that_lags_delays_nobody,
             a_hundred_thousand_jobs_in_one_ring_are_all_heard,
+            what_one_process_sees_of_its_workers_the_others_hear,
+            ten_thousand_workers_are_all_heard_of,
         }
     };
     ($harness:ident: $($case:ident,)*) => {
@@ -156,4 +160,42 @@ pub async fn a_hundred_thousand_jobs_in_one_ring_are_all_heard(bus: BusHarness) 
         heard.extend(overhears(&mut far).await);
     }
     assert_eq!(heard, ids.into_iter().collect());
+}
+
+fn sighting(session: &str) -> Sighting {
+    Sighting {
+        session: session.into(),
+        epoch: 3,
+        busy: 2,
+        active_jobs: 1,
+        load: Load { cpu: Some(97), gpu: None, memory: Some(0) },
+        attached: true,
+        draining: false,
+        heard_ms_ago: 1_250,
+    }
+}
+
+async fn hears_of(seen: &mut Sightings) -> Vec<Sighting> {
+    tokio::time::timeout(PATIENCE, seen.next()).await.expect("workers must be heard of").to_vec()
+}
+
+/// The answer comes behind all that the near side could be told of its own post, which it is not.
+pub async fn what_one_process_sees_of_its_workers_the_others_hear(bus: BusHarness) {
+    let (mut near, mut far) = (bus.near.sightings(), bus.far.sightings());
+    let away = Sighting { attached: false, draining: true, load: Load::default(), ..sighting("b") };
+    bus.near.post(vec![sighting("a"), away.clone()]).await;
+    assert_eq!(hears_of(&mut far).await, [sighting("a"), away]);
+    bus.far.post(vec![sighting("c")]).await;
+    assert_eq!(hears_of(&mut near).await, [sighting("c")]);
+}
+
+pub async fn ten_thousand_workers_are_all_heard_of(bus: BusHarness) {
+    let mut far = bus.far.sightings();
+    let all: Vec<Sighting> = (0..10_000).map(|n| sighting(&format!("session-{n:036}"))).collect();
+    bus.near.post(all.clone()).await;
+    let mut heard = Vec::new();
+    while heard.len() < all.len() {
+        heard.extend(hears_of(&mut far).await);
+    }
+    assert_eq!(heard, all);
 }

@@ -9,18 +9,24 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 
 use crate::bus::{Bell, Bus, Ear, Overheard};
+use crate::registry::{Sighting, Sightings};
 
 /// A ring that nobody listens to costs one look-up.
 #[derive(Debug)]
 pub struct MemoryBus {
     ears: Arc<Mutex<Ears>>,
-    /// What others rang for.
-    jobs: JobRings,
+    /// What others say.
+    heard: Heard,
     /// Everybody on this bus.
-    members: Arc<Mutex<Vec<JobRings>>>,
+    members: Arc<Mutex<Vec<Heard>>>,
 }
 
-type JobRings = broadcast::Sender<Arc<[JobId]>>;
+/// What reaches one process from all others.
+#[derive(Clone, Debug)]
+struct Heard {
+    jobs: broadcast::Sender<Arc<[JobId]>>,
+    seen: broadcast::Sender<Arc<[Sighting]>>,
+}
 
 /// Batches kept for one that overhears.
 const BATCHES: usize = 1_024;
@@ -37,15 +43,16 @@ impl MemoryBus {
         Self::join(self.ears.clone(), self.members.clone())
     }
 
-    fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<JobRings>>>) -> Self {
-        let jobs = broadcast::Sender::new(BATCHES);
-        members.lock().push(jobs.clone());
-        Self { ears, jobs, members }
+    fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<Heard>>>) -> Self {
+        let heard = Heard { jobs: broadcast::Sender::new(BATCHES), seen: broadcast::Sender::new(BATCHES) };
+        members.lock().push(heard.clone());
+        Self { ears, heard, members }
     }
 
     fn tell_others(&self, bells: &[Bell]) {
         let members = self.members.lock();
-        let mut others = members.iter().filter(|other| !other.same_channel(&self.jobs) && other.receiver_count() > 0);
+        let others = members.iter().map(|other| &other.jobs);
+        let mut others = others.filter(|other| !other.same_channel(&self.heard.jobs) && other.receiver_count() > 0);
         let Some(first) = others.next() else { return };
         let job = |bell: &Bell| if let Bell::Job(id) = bell { Some(id.clone()) } else { None };
         let jobs: Arc<[JobId]> = bells.iter().filter_map(job).collect();
@@ -87,7 +94,19 @@ impl Bus for MemoryBus {
     }
 
     fn overhear(&self) -> Overheard {
-        Overheard::new(self.jobs.subscribe())
+        Overheard::new(self.heard.jobs.subscribe())
+    }
+
+    async fn post(&self, seen: Vec<Sighting>) {
+        let seen: Arc<[Sighting]> = seen.into();
+        for other in self.members.lock().iter().filter(|other| !other.seen.same_channel(&self.heard.seen)) {
+            // Nobody listens: nobody misses it.
+            let _ = other.seen.send(seen.clone());
+        }
+    }
+
+    fn sightings(&self) -> Sightings {
+        Sightings::new(self.heard.seen.subscribe())
     }
 }
 

@@ -19,8 +19,11 @@ pub trait Sessions: Send + Sync {
     /// Closes edges whose lease ran out at least `grace` ago, by the Store's clock. Their ids.
     async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
 
-    /// Binds a session to an edge and opens it. Its new epoch, 1 for a new session.
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError>;
+    /// Binds a session to an edge and opens it.
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError>;
+
+    /// An operator wants these sessions to leave. It stays so, wherever they attach. Those that are not open are left alone.
+    async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
     /// Closes a session that still has this epoch. False when it was attached again or closed before.
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError>;
@@ -32,6 +35,15 @@ pub trait Sessions: Send + Sync {
     async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError>;
 }
 
+/// A session that has attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// 1 for a new session, and one more with each attach.
+    pub epoch: u64,
+    /// An operator wants it to leave.
+    pub sent_away: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     pub session: SessionId,
@@ -40,4 +52,6 @@ pub struct SessionRow {
     /// The edge was closed; nobody listens to this session any more.
     pub edge_closed: bool,
     pub profile: WorkerProfile,
+    /// An operator wants it to leave.
+    pub sent_away: bool,
 }

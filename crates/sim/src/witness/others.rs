@@ -5,7 +5,8 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots, StoreError, TurnConflict,
+    Activation, Attached, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots, StoreError,
+    TurnConflict,
 };
 
 use super::{Session, Witness};
@@ -76,13 +77,19 @@ impl Witness {
         Ok(closed)
     }
 
-    pub(crate) async fn attach(&self, id: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
-        let epoch = self.disk.attach(id, edge, profile).await?;
+    pub(crate) async fn attach(
+        &self,
+        id: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Attached, StoreError> {
+        let attached = self.disk.attach(id, edge, profile).await?;
+        let epoch = attached.epoch;
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
         books.sessions.insert(id.clone(), Session { epoch, open: true, slots: profile.slots as usize });
-        Ok(epoch)
+        Ok(attached)
     }
 
     pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {

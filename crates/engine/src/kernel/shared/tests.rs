@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, Ticket};
@@ -11,7 +12,7 @@ use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement};
 use lockgate_ports::memory::{ManualClock, MemoryCounters};
-use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Kernel, Standing, VelocityAsk};
+use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Kernel, Standing, VelocityAsk, WorkersSnapshot};
 
 use crate::LocalKernel;
 
@@ -48,6 +49,22 @@ impl Counters for Watched {
 
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
         self.counters.take(buckets, want).await
+    }
+
+    async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway> {
+        self.counters.hold(locks, holder, ttl).await
+    }
+
+    async fn let_go(&self, locks: &[&str], holder: &str) -> Result<(), CountersAway> {
+        self.counters.let_go(locks, holder).await
+    }
+
+    async fn keep_workers(&self, snapshot: &WorkersSnapshot) -> Result<(), CountersAway> {
+        self.counters.keep_workers(snapshot).await
+    }
+
+    async fn kept_workers(&self) -> Result<Option<(WorkersSnapshot, Duration)>, CountersAway> {
+        self.counters.kept_workers().await
     }
 
     async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway> {

@@ -23,8 +23,10 @@ pub(in crate::rest) struct Worker {
     labels: BTreeMap<String, String>,
     slots: u32,
     busy: u32,
-    last_beat_at: String,
-    /// attached, detached or draining
+    /// Absent while nothing was heard of a worker that is attached to another gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_beat_at: Option<String>,
+    /// attached, detached, draining, or elsewhere: attached to another gateway
     status: &'static str,
     /// Slots in use by its own count, at its latest beat.
     active_jobs: u32,
@@ -81,7 +83,7 @@ impl From<WorkerView> for Worker {
             labels: profile.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             slots: profile.slots,
             busy: u32::try_from(view.busy).unwrap_or(u32::MAX),
-            last_beat_at: time(view.last_beat),
+            last_beat_at: view.last_beat.map(time),
             status: view.status.as_str(),
             active_jobs: view.active_jobs,
             cpu_load: view.load.cpu,

@@ -1,10 +1,10 @@
-//! What a long queue costs: rows and CPU per claim, memory, and the time to the first claim after a crash.
+//! What a long queue and a long history cost: rows and CPU per claim, memory, and the time to the first claim after a crash.
 
 use std::time::Duration;
 
 use super::Scale;
 use super::report::Report;
-use super::server::Server;
+use super::server::{Server, WorkerProcess};
 use super::traffic::Client;
 use crate::error::CliError;
 
@@ -14,6 +14,8 @@ const SLOTS: u32 = 500;
 /// Long enough for two rounds of the gauges.
 const WATCHED: Duration = Duration::from_secs(4);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Jobs that wait when the cost of a claim with a long history is measured.
+const BEHIND_HISTORY: usize = 10_000;
 /// Longer queues are not drained to the end: that is measured elsewhere and would take minutes.
 const DRAIN_MAX: usize = 100_000;
 
@@ -21,6 +23,10 @@ pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Cli
     for &jobs in scale.backlogs {
         report.note(&format!("backlog: {jobs} jobs queued"));
         claims(jobs, report).await?;
+    }
+    report.note(&format!("history: {} jobs ended", scale.history));
+    for ended in [0, scale.history] {
+        after_history(ended, report).await?;
     }
     report.note(&format!("restart: kill -9 with {} jobs queued", scale.restart_jobs));
     restart(scale.restart_jobs, report).await
@@ -33,16 +39,10 @@ async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
     let name = |what: &str| format!("embedded.{what}_at_{jobs}_queued");
     report.add(name("rss"), server.usage().rss_megabytes, "MB");
     report.add(name("watching_cpu_ms_per_second"), watching(&server).await?, "ms");
-    let rows = "lockgate_ready_rows_read_total";
-    let (before, read, claimed) =
-        (server.usage(), server.counter(rows).await?, server.counter("lockgate_dequeued_total").await?);
-    let worker = server.worker(SLOTS)?;
-    client.until(|queues| queues.ended >= CLAIMS).await?;
-    let used = server.usage().since(before);
-    let claims = (server.counter("lockgate_dequeued_total").await? - claimed).max(1.0);
-    report.add(name("rows_read_per_claim"), (server.counter(rows).await? - read) / claims, "rows");
-    report.add(name("cpu_us_per_claim"), used.cpu_seconds * 1e6 / claims, "us");
-    report.add(name("rss_while_draining"), used.rss_megabytes, "MB");
+    let (worker, cost) = Cost::of_claims(&server, &client).await?;
+    report.add(name("rows_read_per_claim"), cost.rows, "rows");
+    report.add(name("cpu_us_per_claim"), cost.cpu_us, "us");
+    report.add(name("rss_while_draining"), cost.rss_megabytes, "MB");
     if jobs > DRAIN_MAX {
         drop(worker);
         return check_counts(&client, jobs).await;
@@ -62,6 +62,46 @@ async fn watching(server: &Server) -> Result<f64, CliError> {
         server.counter("lockgate_ready_rows_read_total").await?;
     }
     Ok(server.usage().since(before).cpu_seconds * 1e3 / began.elapsed().as_secs_f64())
+}
+
+/// What a claim costs with so many jobs in history: as much as without any.
+async fn after_history(ended: usize, report: &mut Report) -> Result<(), CliError> {
+    let server = Server::start().await?;
+    let client = server.client().await?;
+    if ended > 0 {
+        let _worker = server.worker(SLOTS)?;
+        client.submit(ended).await?;
+        client.until(|queues| queues.live == 0).await?;
+    }
+    client.submit(BEHIND_HISTORY).await?;
+    let (_worker, cost) = Cost::of_claims(&server, &client).await?;
+    report.add(format!("embedded.claim_rows_after_{ended}_ended"), cost.rows, "rows");
+    report.add(format!("embedded.claim_cpu_us_after_{ended}_ended"), cost.cpu_us, "us");
+    client.until(|queues| queues.live == 0).await?;
+    check_counts(&client, ended + BEHIND_HISTORY).await
+}
+
+/// What each of some claims took of the server, from the lane to the end of the job.
+struct Cost {
+    rows: f64,
+    cpu_us: f64,
+    rss_megabytes: f64,
+}
+
+impl Cost {
+    /// Starts a worker and measures until it has ended so many jobs that wait.
+    async fn of_claims(server: &Server, client: &Client) -> Result<(WorkerProcess, Self), CliError> {
+        let rows = "lockgate_ready_rows_read_total";
+        let ended = client.queues().await?.ended;
+        let (before, read, claimed) =
+            (server.usage(), server.counter(rows).await?, server.counter("lockgate_dequeued_total").await?);
+        let worker = server.worker(SLOTS)?;
+        client.until(|queues| queues.ended >= ended + CLAIMS).await?;
+        let used = server.usage().since(before);
+        let claims = (server.counter("lockgate_dequeued_total").await? - claimed).max(1.0);
+        let rows = (server.counter(rows).await? - read) / claims;
+        Ok((worker, Self { rows, cpu_us: used.cpu_seconds * 1e6 / claims, rss_megabytes: used.rss_megabytes }))
+    }
 }
 
 /// The quick check: every acknowledged job is still there, waiting or ended.

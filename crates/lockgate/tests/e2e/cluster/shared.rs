@@ -49,6 +49,23 @@ async fn a_watch_at_one_gateway_follows_a_job_of_another_and_a_cancel_reaches_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_starts_knows_what_workers_of_others_do_and_can_send_them_away() {
+    let ground = Ground::start();
+    let one = ground.process("gateway,scheduler", &[]).await;
+    let _worker = worker("w", 3, &[&one]);
+    let mut here = client(&one).await;
+    submit(&mut here, vec![job("long", "job.sleep", r#"{"ms":8000}"#)]).await.expect("taken");
+    until(&mut here, "long", |job| job.state() == v1::JobState::Running).await;
+    let other = ground.process("gateway", &[]).await;
+    other.wait_for_output(&["--json", "workers"], "\"busy\": 1").await;
+    other.wait_for_output(&["workers"], "elsewhere").await;
+    let drained = other.cli(&["workers", "drain", "w"]).await;
+    assert!(drained.status.success(), "{drained:?}");
+    other.wait_for_output(&["workers"], "draining").await;
+    until(&mut here, "long", |job| job.state() == v1::JobState::Succeeded).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_of_every_process_loses_and_doubles_nothing() {
     let ground = Ground::start();
     let mut processes = Vec::new();

@@ -11,6 +11,7 @@
 pub mod breaker;
 pub mod random;
 pub mod rates;
+pub mod registry;
 pub mod velocity;
 
 use std::sync::Arc;
@@ -66,6 +67,12 @@ macro_rules! counters_conformance {
                 what_one_bucket_lacks_is_taken_from_none,
                 buckets_fill_with_time,
                 another_rate_is_another_bucket,
+            }
+            registry {
+                one_holds_a_lock_until_it_lets_go,
+                a_lock_that_nobody_keeps_is_free_again,
+                only_the_holder_can_give_a_lock_back,
+                the_latest_snapshot_of_workers_is_read_with_its_age,
             }
         }
     };

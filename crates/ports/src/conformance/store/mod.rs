@@ -163,6 +163,7 @@ macro_rules! store_conformance {
                 a_session_is_closed_once_and_by_its_epoch,
                 an_open_session_shows_that_its_edge_was_closed,
                 a_closed_session_is_listed_while_it_holds_jobs,
+                a_session_that_was_sent_away_is_so_wherever_it_attaches,
                 an_edge_that_never_renewed_is_closed_too,
                 a_lease_has_one_holder,
                 a_released_lease_is_free_at_once,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, SessionId};
 
 use super::stage::{Proof, StoreHarness, new_job, profile, report, success};
-use crate::store::{LeaseRow, SessionRow};
+use crate::store::{Attached, LeaseRow, SessionRow};
 
 const TTL: Duration = Duration::from_secs(6);
 const GRACE: Duration = Duration::from_secs(4);
@@ -15,7 +15,7 @@ fn edge() -> EdgeId {
 }
 
 fn row(session: &str, epoch: u64, edge_closed: bool) -> SessionRow {
-    SessionRow { session: session.into(), epoch, edge: edge(), edge_closed, profile: profile("worker") }
+    SessionRow { session: session.into(), epoch, edge: edge(), edge_closed, profile: profile("worker"), sent_away: false }
 }
 
 pub async fn an_edge_is_renewed_until_it_is_closed(h: &StoreHarness) -> Proof {
@@ -51,7 +51,7 @@ pub async fn every_attach_bumps_the_epoch(h: &StoreHarness) -> Proof {
     assert!(h.store.close_session(&"s".into(), 2).await?);
     assert_eq!(h.attach("s").await?, 3);
     let moved = h.store.attach(&"s".into(), &"edge-2".into(), &profile("renamed")).await?;
-    assert_eq!(moved, 4);
+    assert_eq!(moved, Attached { epoch: 4, sent_away: false });
     let rows = h.store.open_sessions().await?;
     let s = rows.iter().find(|row| row.session.as_str() == "s").ok_or("not open")?;
     assert_eq!((s.edge.as_str(), s.profile.worker.as_str(), s.epoch), ("edge-2", "renamed", 4));
@@ -97,6 +97,24 @@ pub async fn a_closed_session_is_listed_while_it_holds_jobs(h: &StoreHarness) ->
     assert_eq!(h.store.closed_holding().await?, [row("s", epoch, false)]);
     h.step(&held, report(&held, success())).await?;
     assert_eq!(h.store.closed_holding().await?, []);
+    Ok(())
+}
+
+pub async fn a_session_that_was_sent_away_is_so_wherever_it_attaches(h: &StoreHarness) -> Proof {
+    for session in ["s", "other", "closed"] {
+        h.attach(session).await?;
+    }
+    assert!(h.store.close_session(&"closed".into(), 1).await?);
+    h.store.send_away(&["s".into(), "closed".into(), "stranger".into()]).await?;
+    h.store.send_away(&[]).await?;
+    assert_eq!(
+        h.store.open_sessions().await?,
+        [row("other", 1, false), SessionRow { sent_away: true, ..row("s", 1, false) }]
+    );
+    let attach = async |session: &str| h.store.attach(&session.into(), &"edge-2".into(), &profile("worker")).await;
+    assert_eq!(attach("s").await?, Attached { epoch: 2, sent_away: true });
+    assert_eq!(attach("other").await?, Attached { epoch: 2, sent_away: false });
+    assert_eq!(attach("closed").await?, Attached { epoch: 2, sent_away: false }, "it had left");
     Ok(())
 }
 

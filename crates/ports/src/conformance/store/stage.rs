@@ -95,7 +95,7 @@ impl StoreHarness {
 
     pub(super) async fn attach(&self, session: &str) -> Result<u64, StoreError> {
         let session = SessionId::from(session);
-        self.store.attach(&session, &EdgeId::from("edge"), &profile("worker")).await
+        self.store.attach(&session, &EdgeId::from("edge"), &profile("worker")).await.map(|attached| attached.epoch)
     }
 
     pub(super) async fn dispatch(&self, job: &Job, session: &str, epoch: u64) -> Found<Job> {

@@ -1,10 +1,12 @@
 //! Counters in memory: core's breaker and windows behind a lock.
 
 mod buckets;
+mod registry;
 mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{Breaker, BreakerSettings, Ticket};
@@ -15,8 +17,10 @@ use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
+use crate::registry::WorkersSnapshot;
 
 pub use buckets::Buckets;
+use registry::Registry;
 pub use windows::{OnlyLooking, Windows};
 
 /// Counters of one process, or of several simulated ones that hold the same value.
@@ -27,6 +31,7 @@ pub struct MemoryCounters {
     totals: Mutex<BTreeMap<String, u64>>,
     windows: Windows,
     buckets: Buckets,
+    registry: Registry,
 }
 
 impl MemoryCounters {
@@ -37,6 +42,7 @@ impl MemoryCounters {
             totals: Mutex::default(),
             windows: Windows::default(),
             buckets: Buckets::default(),
+            registry: Registry::default(),
         }
     }
 
@@ -106,5 +112,24 @@ impl Counters for MemoryCounters {
 
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
         Ok(self.buckets.take(buckets, want, self.clock.now()))
+    }
+
+    async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway> {
+        let now = self.clock.now();
+        Ok(locks.iter().map(|lock| self.registry.hold(lock, holder, now, now + ttl)).collect())
+    }
+
+    async fn let_go(&self, locks: &[&str], holder: &str) -> Result<(), CountersAway> {
+        locks.iter().for_each(|lock| self.registry.let_go(lock, holder));
+        Ok(())
+    }
+
+    async fn keep_workers(&self, snapshot: &WorkersSnapshot) -> Result<(), CountersAway> {
+        self.registry.keep(snapshot.clone(), self.clock.now());
+        Ok(())
+    }
+
+    async fn kept_workers(&self) -> Result<Option<(WorkersSnapshot, Duration)>, CountersAway> {
+        Ok(self.registry.kept(self.clock.now()))
     }
 }

@@ -121,6 +121,7 @@ pub(super) struct Session {
     pub(super) edge: EdgeId,
     pub(super) profile: WorkerProfile,
     pub(super) closed_at: Option<Timestamp>,
+    pub(super) sent_away: bool,
 }
 
 /// The epoch outlives its holder, so that it never goes back.

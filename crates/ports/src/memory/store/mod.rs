@@ -33,9 +33,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
-    LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs,
-    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal,
+    Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -207,9 +207,14 @@ impl Sessions for MemoryStore {
         Ok(data.close_edges(grace, now))
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<u64, StoreError> {
+    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
         let (mut data, now) = self.open();
         Ok(data.attach(session, edge, profile, now))
+    }
+
+    async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
+        self.open().0.send_away(sessions);
+        Ok(())
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {

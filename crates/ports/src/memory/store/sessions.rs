@@ -7,7 +7,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
 use super::data::{Data, Edge, Lease, Session};
-use crate::store::{LeaseRow, SessionRow};
+use crate::store::{Attached, LeaseRow, SessionRow};
 
 impl Data {
     pub(super) fn renew_edge(&mut self, edge: &EdgeId, expires_at: Timestamp) -> bool {
@@ -29,13 +29,27 @@ impl Data {
         closed
     }
 
-    pub(super) fn attach(&mut self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile, now: Timestamp) -> u64 {
+    pub(super) fn attach(
+        &mut self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+        now: Timestamp,
+    ) -> Attached {
         // An edge that never renews must still be found and closed one day.
         self.edges.entry(edge.clone()).or_insert(Edge { expires_at: now, closed_at: None });
-        let epoch = self.sessions.get(session).map_or(1, |row| row.epoch + 1);
-        let row = Session { epoch, edge: edge.clone(), profile: profile.clone(), closed_at: None };
+        let (epoch, sent_away) = self.sessions.get(session).map_or((1, false), |row| (row.epoch + 1, row.sent_away));
+        let row = Session { epoch, edge: edge.clone(), profile: profile.clone(), closed_at: None, sent_away };
         self.sessions.insert(session.clone(), row);
-        epoch
+        Attached { epoch, sent_away }
+    }
+
+    pub(super) fn send_away(&mut self, sessions: &[SessionId]) {
+        for session in sessions {
+            if let Some(row) = self.sessions.get_mut(session).filter(|row| row.closed_at.is_none()) {
+                row.sent_away = true;
+            }
+        }
     }
 
     pub(super) fn close_session(&mut self, session: &SessionId, epoch: u64, now: Timestamp) -> bool {
@@ -59,6 +73,7 @@ impl Data {
             edge: row.edge.clone(),
             edge_closed: self.edges.get(&row.edge).is_some_and(|edge| edge.closed_at.is_some()),
             profile: row.profile.clone(),
+            sent_away: row.sent_away,
         })
         .collect()
     }

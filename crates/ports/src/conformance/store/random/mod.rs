@@ -160,9 +160,9 @@ impl Pair {
 
     async fn attach(&mut self, session: SessionId, edge: EdgeId, worker: &str) -> Proof {
         let worker = profile(worker);
-        let epoch = self.model.attach(&session, &edge, &worker).await?;
-        assert_eq!(self.harness.store.attach(&session, &edge, &worker).await?, epoch, "attach");
-        self.scene.epochs.insert(session, epoch);
+        let attached = self.model.attach(&session, &edge, &worker).await?;
+        assert_eq!(self.harness.store.attach(&session, &edge, &worker).await?, attached, "attach");
+        self.scene.epochs.insert(session, attached.epoch);
         Ok(())
     }
 

@@ -1,0 +1,116 @@
+//! What processes know of each other's workers: tells how those fare that are attached here, hears of the others, and keeps a
+//! snapshot of all for processes that start.
+//!
+//! Nothing is decided from it that could harm a job: which workers there are is in the Store, and only their own process sends
+//! to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_ports::{Counters, CountersAway, Sighting};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::Inner;
+use crate::health;
+use crate::metrics::SnapshotRound;
+
+/// One process writes the snapshot for all, to save work. Two of them write the same.
+const WRITER: &str = "scheduler:snapshot:writer";
+const WRITER_TTL: Duration = Duration::from_secs(10);
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(5);
+/// A writer that comes round in time is not overtaken by one that waits.
+const _: () = assert!(SNAPSHOT_EVERY.as_millis() * 2 <= WRITER_TTL.as_millis());
+
+/// What comes next.
+enum Next {
+    Stop,
+    Tell,
+    Write,
+    Heard(Arc<[Sighting]>),
+}
+
+pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    // Live words are kept from here on; the snapshot says what was said before.
+    let mut heard = inner.ports.bus.sightings();
+    let counters = inner.ports.counters.clone();
+    if let Some(counters) = &counters {
+        inner.warm_start(&**counters).await;
+    }
+    let mut tell_at = Instant::now();
+    let mut write_at = tell_at + SNAPSHOT_EVERY;
+    loop {
+        health::resting(inner.settings.beat_every.min(SNAPSHOT_EVERY));
+        let next = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => Next::Stop,
+            () = tokio::time::sleep_until(tell_at) => Next::Tell,
+            () = tokio::time::sleep_until(write_at) => Next::Write,
+            seen = heard.next() => Next::Heard(seen),
+        };
+        health::moved();
+        match next {
+            Next::Stop => break,
+            Next::Tell => {
+                tell_at = Instant::now() + inner.settings.beat_every;
+                inner.tell_of_workers().await;
+            }
+            Next::Write => {
+                write_at = Instant::now() + SNAPSHOT_EVERY;
+                if let Some(counters) = &counters {
+                    inner.snapshot_once(&**counters).await;
+                }
+            }
+            Next::Heard(seen) => {
+                inner.edge.saw(seen.iter(), Duration::ZERO);
+            }
+        }
+    }
+    if let Some(counters) = counters {
+        // Whoever cannot be told finds out: the lock runs out by itself.
+        let _ = counters.let_go(&[WRITER], inner.edge.id().as_str()).await;
+    }
+}
+
+impl Inner {
+    /// What others knew a moment ago. Live words win, and the Store decides which workers there are.
+    async fn warm_start(&self, counters: &dyn Counters) {
+        match counters.kept_workers().await {
+            Ok(Some((snapshot, age))) => {
+                let warm = self.edge.saw(snapshot.workers.iter().map(|worker| &worker.seen), age);
+                self.metrics.registry.warmed(warm, age);
+                tracing::info!(workers = warm, ?age, "what is known of workers was read from a snapshot");
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the snapshot of workers could not be read; their processes tell of them in a moment");
+            }
+        }
+    }
+
+    async fn tell_of_workers(&self) {
+        let seen = if self.settings.roles.gateway { self.edge.sightings() } else { Vec::new() };
+        if !seen.is_empty() {
+            self.ports.bus.post(seen).await;
+        }
+    }
+
+    async fn snapshot_once(&self, counters: &dyn Counters) {
+        let round = self.write_snapshot(counters).await;
+        let round = round.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the snapshot of workers was not written; trying again with the next tick");
+            SnapshotRound::Failed
+        });
+        self.metrics.registry.came_round(round, self.ports.clock.now());
+    }
+
+    async fn write_snapshot(&self, counters: &dyn Counters) -> Result<SnapshotRound, CountersAway> {
+        let held = counters.hold(&[WRITER], self.edge.id().as_str(), WRITER_TTL).await?;
+        if held != [true] {
+            return Ok(SnapshotRound::Skipped);
+        }
+        let snapshot = self.edge.snapshot();
+        counters.keep_workers(&snapshot).await?;
+        Ok(SnapshotRound::Written { workers: snapshot.workers.len() })
+    }
+}
