@@ -34,10 +34,8 @@ async fn without_a_file_one_pool_takes_every_topic() {
     });
     assert_eq!(listed, json!({ "pools": [expected], "snapshot": "builtin:default" }));
     assert_eq!(server.get("/v1/config/pools").await.json["snapshot"], "builtin:default");
-    let text = grpc(&server)
-        .await
-        .get_config(v1::GetConfigRequest { kind: v1::ConfigKind::Pools.into(), snapshot: "builtin:default".to_owned() });
-    let text = text.await.expect("what holds without a file").into_inner().text;
+    let request = v1::GetConfigRequest { kind: v1::ConfigKind::Pools.into(), snapshot: "builtin:default".to_owned() };
+    let text = grpc(&server).await.get_config(request).await.expect("what holds without a file").into_inner().text;
     assert_eq!(text, "topics: {'*': default}\npools: {default: {}}\n");
 }
 
