@@ -2,7 +2,7 @@
 //!
 //! [`NatsBus`] rings doorbells over plain subjects: nothing is stored, a lost ring costs waiting and nothing else.
 //! [`Doors`] takes submits and results from `sys.job.submit` and `sys.job.result`, stored by JetStream and answered after
-//! the commit. [`Relay`] publishes outbox rows.
+//! the commit. [`Posts`] speaks with workers that have no stream. [`Relay`] publishes outbox rows.
 
 mod bus;
 mod doors;
@@ -11,6 +11,7 @@ mod examine;
 mod link;
 mod options;
 mod pace;
+mod posts;
 mod relay;
 mod tls;
 mod transport;
@@ -23,5 +24,6 @@ pub use error::ConnectError;
 pub use examine::examine;
 pub use link::Health;
 pub use options::Options;
+pub use posts::{Crew, Pen, Posts, Unsent};
 pub use relay::{Relay, Relayed};
 pub use transport::Transport;

@@ -78,6 +78,7 @@ impl Probe {
             labels: [].into(),
             slots: 1,
             in_process: true,
+            lost_after_ms: None,
         };
         let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await?.epoch;
         let judgement = Judgement::Decided(Arc::new(verdict));

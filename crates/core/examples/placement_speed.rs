@@ -48,6 +48,7 @@ fn worker(n: usize, fits: bool, dice: &mut Dice) -> Candidate {
         labels: labels.map(|(label, value)| (label.into(), value.into())).into(),
         slots: 64,
         in_process: false,
+        lost_after_ms: None,
     };
     let load = Load { cpu: dice.percent(), gpu: dice.percent(), memory: dice.percent() };
     Candidate { capacity: 1 + dice.below(64) as u32, profile: Arc::new(profile), spare: 0, active: 0, load, away: None }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct WorkerProfile {
     /// Lives in the server's own process, so it dies with it.
     #[serde(default)]
     pub in_process: bool,
+    /// Silence that is borne, where it is not what the installation says: of those who are spoken with by messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_after_ms: Option<u64>,
 }
 
 /// What a worker measured of its machine, in percent. Absent: not measured.
@@ -53,6 +57,11 @@ pub enum Unfit {
 const LABEL_PREFIXES: [&str; 3] = ["placement.", "node.", "constraint."];
 
 impl WorkerProfile {
+    /// Silence after which it counts as lost.
+    pub fn lost_after(&self, usual: Duration) -> Duration {
+        self.lost_after_ms.map_or(usual, Duration::from_millis)
+    }
+
     /// The feasibility chain without a pool's help: the first check that fails names the reason.
     pub fn check(&self, shape: &Shape) -> Result<(), Unfit> {
         self.lacks(shape, None).next().map_or(Ok(()), Err)
@@ -120,6 +129,7 @@ mod tests {
             labels: BTreeMap::new(),
             slots: 1,
             in_process: false,
+            lost_after_ms: None,
         }
     }
 

@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) traces: traces::Traces,
     pub(crate) edge: edge::Edge,
+    pub(crate) adrift: edge::Adrift,
     pub(crate) config: config::Config,
     pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
@@ -117,6 +118,7 @@ impl Engine {
         let config = config::Config::default();
         let inner = Inner {
             edge: edge::Edge::new(edge, config.routing()),
+            adrift: edge::Adrift::default(),
             config,
             admission: admission::Admission::default(),
             wake: Wakeups::default(),

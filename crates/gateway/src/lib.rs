@@ -17,6 +17,7 @@ mod health;
 mod hosts;
 mod letters;
 mod metrics;
+mod outposts;
 mod peer;
 mod queries;
 mod rest;
@@ -45,6 +46,7 @@ use serve::{Guard, Reception};
 pub use auth::{Access, Entrance};
 pub use letters::Letters;
 pub use metrics::ConnectionMetrics;
+pub use outposts::{Outlet, OutpostSettings, Outposts, Untold};
 pub use peer::{PeerAddress, PeerCertificate};
 pub use tls::{Tls, TlsError};
 

@@ -84,6 +84,7 @@ impl Life {
                 labels: BTreeMap::new(),
                 slots: 1 + u32::try_from(world.faults.below(4)).unwrap_or(0),
                 in_process: false,
+                lost_after_ms: None,
             },
             highest: 0,
             taken: BTreeSet::new(),

@@ -42,6 +42,13 @@ impl<D: Door> Desk<D> {
         Ok(Self { hall, questions, door: PhantomData })
     }
 
+    /// For those who ask this process and no other.
+    pub(super) async fn at(hall: Arc<Hall>, address: &str) -> Result<Self, ConnectError> {
+        let questions = hall.transport.client().subscribe(format!("{}.{address}", D::SUBJECT)).await;
+        let questions = questions.map_err(|error| ConnectError::Client(error.to_string()))?;
+        Ok(Self { hall, questions, door: PhantomData })
+    }
+
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
             let next = tokio::select! {
@@ -69,7 +76,7 @@ impl<D: Door> Desk<D> {
 
     async fn take(&self, messages: Vec<Message>) {
         let question = |message: Message| {
-            let letter = Letter::new(&message);
+            let letter = Letter::new(D::SUBJECT, &message);
             message.reply.map(|reply| Question { reply, letter })
         };
         // Who does not ask is served from the stream.

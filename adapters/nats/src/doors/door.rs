@@ -11,6 +11,8 @@ use super::letter::Letter;
 pub(crate) trait Door: Send + Sync + 'static {
     const SUBJECT: &'static str;
     const STREAM: &'static str;
+    /// Whether one process may be asked, by its address after the subject.
+    const IS_ADDRESSED: bool;
     type Order: Send;
     type Reply: Message;
 
@@ -30,6 +32,7 @@ pub(crate) struct Submits;
 impl Door for Submits {
     const SUBJECT: &'static str = "sys.job.submit";
     const STREAM: &'static str = "LOCKGATE_SUBMIT";
+    const IS_ADDRESSED: bool = false;
     type Order = Submission;
     type Reply = v1::SubmitJobsResponse;
 
@@ -75,6 +78,7 @@ pub(crate) struct Results;
 impl Door for Results {
     const SUBJECT: &'static str = "sys.job.result";
     const STREAM: &'static str = "LOCKGATE_RESULT";
+    const IS_ADDRESSED: bool = true;
     type Order = v1::WorkerMessage;
     type Reply = v1::ServerMessage;
 

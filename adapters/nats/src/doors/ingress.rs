@@ -11,8 +11,8 @@ pub trait Ingress: Send + Sync {
     /// One answer for each, in their order, given after the commit.
     async fn submit(&self, submissions: Vec<Submission>) -> Vec<Answer<v1::SubmitJobsResponse>>;
 
-    /// The same for what workers report, behind [`Served::SubmitsAndResults`](crate::Served). An answer acknowledges the
-    /// results that it names.
+    /// The same for what workers report, where [`Served::results`](crate::Served::results) are. An answer acknowledges the results
+    /// that it names.
     async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<Answer<v1::ServerMessage>> {
         reports.iter().map(|_| Answer::Refused("results are not taken here".to_owned())).collect()
     }

@@ -51,8 +51,8 @@ struct Held {
 }
 
 impl Held {
-    fn new(message: Message) -> Self {
-        let letter = Letter::new(&message.message);
+    fn new<D: Door>(message: Message) -> Self {
+        let letter = Letter::new(D::SUBJECT, &message.message);
         Self { message, letter, since: Instant::now(), is_ours: false }
     }
 
@@ -83,7 +83,7 @@ impl<D: Door> Intake<D> {
                 fresh = self.fresh() => fresh,
             };
             let before = self.held.len();
-            self.held.extend(fresh.into_iter().map(Held::new));
+            self.held.extend(fresh.into_iter().map(Held::new::<D>));
             self.take().await;
             self.hall.counts.hold(before, self.held.len());
         }
@@ -251,7 +251,7 @@ impl<D: Door> Intake<D> {
 
     async fn give_back(mut self) {
         if let Some(pull) = self.pull.take() {
-            self.held.extend(pull.close(&self.hall.transport).await.into_iter().map(Held::new));
+            self.held.extend(pull.close(&self.hall.transport).await.into_iter().map(Held::new::<D>));
         }
         let ours = self.held.iter().filter(|held| held.is_ours).map(|held| held.letter.id.clone());
         self.hall.guard.release(&ours.collect::<Vec<_>>()).await;

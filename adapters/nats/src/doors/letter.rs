@@ -25,7 +25,8 @@ pub(crate) struct Letter {
 }
 
 impl Letter {
-    pub(crate) fn new(message: &async_nats::Message) -> Self {
+    /// `subject` is that of the door, whatever followed it.
+    pub(crate) fn new(subject: &str, message: &async_nats::Message) -> Self {
         let headers = message.headers.clone().unwrap_or_default();
         let payload = message.payload.clone();
         // The same words of somebody else are another letter.
@@ -34,9 +35,9 @@ impl Letter {
             (None, None) => String::new(),
             (tenant, actor) => format!("{}:", &digest(format!("{tenant:?}{actor:?}").as_bytes())[..16]),
         };
-        let named = headers.get(NATS_MESSAGE_ID).map(|id| format!("{}:{sender}{}", message.subject, id.as_str()));
+        let named = headers.get(NATS_MESSAGE_ID).map(|id| format!("{subject}:{sender}{}", id.as_str()));
         let is_named = named.is_some();
-        let id = named.unwrap_or_else(|| format!("{}:{sender}sha256:{}", message.subject, digest(&payload)));
+        let id = named.unwrap_or_else(|| format!("{subject}:{sender}sha256:{}", digest(&payload)));
         Self { id, is_named, headers, payload }
     }
 
@@ -90,7 +91,7 @@ pub(crate) fn letter(headers: &[(&str, &str)], payload: impl Into<Bytes>) -> Let
         status: None,
         description: None,
     };
-    Letter::new(&message)
+    Letter::new("sys.job.submit", &message)
 }
 
 #[cfg(test)]

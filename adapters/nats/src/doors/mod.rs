@@ -42,10 +42,11 @@ use intake::Intake;
 const BATCH: usize = 256;
 
 /// Which doors are open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    Submits,
-    SubmitsAndResults,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub submits: bool,
+    /// For whoever asks anybody, and for those who ask this process by this address.
+    pub results: Option<String>,
 }
 
 /// How JetStream deals with messages that nobody acknowledges.
@@ -103,9 +104,13 @@ impl Doors {
         let hall = Arc::new(Hall { transport, terms, ingress, guard: Guarded(guard), counts: Arc::default() });
         let (stop, _) = watch::channel(false);
         let mut doors = Self { counts: Arc::clone(&hall.counts), stop, open: JoinSet::new() };
-        doors.add::<Submits>(&hall).await?;
-        if served == Served::SubmitsAndResults {
+        if served.submits {
+            doors.add::<Submits>(&hall).await?;
+        }
+        if let Some(address) = &served.results {
             doors.add::<Results>(&hall).await?;
+            let desk = Desk::<Results>::at(Arc::clone(&hall), address).await?;
+            doors.open.spawn(desk.run(doors.stop.subscribe()));
         }
         hall.transport.settled().await;
         Ok(doors)

@@ -32,7 +32,7 @@ pub(crate) async fn ensure<D: Door>(jetstream: &Context, terms: &Terms) -> Resul
 fn messages<D: Door>(terms: &Terms) -> Config {
     Config {
         name: D::STREAM.to_owned(),
-        subjects: vec![D::SUBJECT.to_owned()],
+        subjects: subjects::<D>(),
         retention: RetentionPolicy::WorkQueue,
         storage: StorageType::File,
         num_replicas: terms.replicas,
@@ -41,6 +41,12 @@ fn messages<D: Door>(terms: &Terms) -> Config {
         max_age: KEPT_FOR,
         ..Config::default()
     }
+}
+
+/// Those who ask one process name it after the subject.
+fn subjects<D: Door>() -> Vec<String> {
+    let base = D::SUBJECT.to_owned();
+    if D::IS_ADDRESSED { vec![format!("{base}.*"), base] } else { vec![base] }
 }
 
 fn dead_letters(terms: &Terms) -> Config {
@@ -63,7 +69,8 @@ fn consumer<D: Door>(terms: &Terms) -> pull::Config {
         ack_wait: terms.ack_wait,
         max_deliver: terms.max_deliver,
         max_ack_pending: UNACKNOWLEDGED_MAX,
-        filter_subject: D::SUBJECT.to_owned(),
+        // None is all that the stream has.
+        filter_subject: if D::IS_ADDRESSED { String::new() } else { D::SUBJECT.to_owned() },
         ..pull::Config::default()
     }
 }

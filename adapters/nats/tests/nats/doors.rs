@@ -95,6 +95,24 @@ async fn results_are_acknowledged_by_token() {
 }
 
 #[tokio::test]
+async fn results_for_one_process_are_answered_there_and_kept_for_all() {
+    let stage = stage().await;
+    let doors = stage.open().await;
+    let result = v1::Result { job_id: "a".into(), token: "t-1".into(), outcome: None };
+    let report = v1::WorkerMessage { results: vec![result], ..v1::WorkerMessage::default() }.encode_to_vec();
+    let here = stage.ask("sys.job.result.here", Some("t-1:result"), report.clone()).await;
+    assert_eq!(v1::ServerMessage::decode(here.payload).expect("an answer").acks.len(), 1);
+    doors.stop().await;
+    // Its process is gone: whoever comes next takes it from the stream.
+    let result = v1::Result { job_id: "b".into(), token: "t-2".into(), outcome: None };
+    let late = v1::WorkerMessage { results: vec![result], ..v1::WorkerMessage::default() }.encode_to_vec();
+    stage.client.publish("sys.job.result.elsewhere", late.into()).await.expect("sent");
+    let _doors = stage.open().await;
+    until("it is committed", async || stage.engine.tokens().contains(&"t-2".to_owned())).await;
+    until("the stream is empty", async || stage.stream("LOCKGATE_RESULT").await.state.messages == 0).await;
+}
+
+#[tokio::test]
 async fn the_sender_is_who_the_headers_say() {
     let stage = stage().await;
     let _doors = stage.open().await;

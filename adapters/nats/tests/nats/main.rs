@@ -5,5 +5,6 @@ mod bus_faults;
 mod common;
 mod doors;
 mod doors_faults;
+mod posts;
 mod relay;
 mod tls;

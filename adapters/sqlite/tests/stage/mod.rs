@@ -137,5 +137,6 @@ pub(crate) fn profile() -> WorkerProfile {
         labels: [].into(),
         slots: 1,
         in_process: false,
+        lost_after_ms: None,
     }
 }

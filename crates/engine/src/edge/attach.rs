@@ -39,6 +39,7 @@ impl Engine {
         }
         let Attached { epoch, sent_away } =
             inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let lost_after = hello.profile.lost_after(inner.settings.lost_after);
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
@@ -76,10 +77,9 @@ impl Engine {
         inner.lose(&attachment.session, reconciled.lost, &evidence).await?;
         inner.assign(inner.still_allowed(reconciled.resend).await?);
         inner.wake.dispatch.notify_one();
-        let settings = &inner.settings;
         // Two beats may be lost before a session is.
-        let beat_every = settings.beat_every.min(settings.lost_after / 3);
-        let welcome = Welcome { epoch, beat_every, lost_after: settings.lost_after };
+        let beat_every = inner.settings.beat_every.min(lost_after / 3);
+        let welcome = Welcome { epoch, beat_every, lost_after };
         Ok((attachment, welcome, inbound))
     }
 }

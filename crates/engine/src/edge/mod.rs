@@ -5,6 +5,7 @@ mod claim;
 mod dispatch;
 mod elsewhere;
 mod pace;
+mod posted;
 mod protocol;
 mod recall;
 mod report;
@@ -15,6 +16,7 @@ mod sessions;
 
 pub use attach::Attachment;
 pub(crate) use elsewhere::StrangerView;
+pub(crate) use posted::Adrift;
 pub use protocol::{
     Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
 };

@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// The worker spoke. Said again after a long wait for the Store, in which its next words could not be heard.
-    fn hear(&self, session: &SessionId, epoch: u64) {
+    pub(super) fn hear(&self, session: &SessionId, epoch: u64) {
         let now = self.ports.clock.now();
         self.edge.with(session, epoch, |s| {
             s.heard_at = Instant::now();
@@ -102,7 +102,7 @@ impl Inner {
         }
     }
 
-    async fn commit_results(
+    pub(super) async fn commit_results(
         &self,
         session: &SessionId,
         epoch: u64,

@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, EdgeId, SessionId, WorkerId};
 use lockgate_core::job::{Binding, Dispatch, Job, JobState};
@@ -390,10 +391,11 @@ impl Edge {
         }
     }
 
-    /// Sessions nothing was heard of since `before`.
-    pub(crate) fn silent(&self, before: Instant) -> Vec<(SessionId, u64)> {
+    /// Sessions nothing was heard of for `lost_after`, or as long as theirs are borne with.
+    pub(crate) fn silent(&self, lost_after: Duration) -> Vec<(SessionId, u64)> {
         let state = self.state.lock();
-        state.sessions.iter().filter(|(_, s)| s.heard_at < before).map(|(id, s)| (id.clone(), s.epoch)).collect()
+        let is_silent = |session: &Session| session.heard_at.elapsed() > session.profile.lost_after(lost_after);
+        state.sessions.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (id.clone(), s.epoch)).collect()
     }
 
     /// Held attempts whose time to start or to end was over at `now`, as far as their workers could tell us otherwise. One that

@@ -51,11 +51,10 @@ impl Inner {
             return Ok(());
         }
         self.ports.store.close_edges(self.settings.edge_grace).await?;
-        for row in self.ports.store.open_sessions().await? {
-            if row.edge_closed {
-                tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
-                self.close_and_lose(&row.session, row.epoch).await?;
-            }
+        let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
+        for row in self.adrift.over(adrift, self.settings.edge_ttl + self.settings.edge_grace) {
+            tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
+            self.close_and_lose(&row.session, row.epoch).await?;
         }
         for row in self.ports.store.closed_holding().await? {
             self.lose_all(&row.session, row.epoch).await?;

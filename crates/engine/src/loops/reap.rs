@@ -39,7 +39,7 @@ impl Inner {
         if !self.health.store_fine_since(before) {
             return Ok(());
         }
-        for (session, epoch) in self.edge.silent(before) {
+        for (session, epoch) in self.edge.silent(self.settings.lost_after) {
             tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
             self.close_and_lose(&session, epoch).await?;
         }

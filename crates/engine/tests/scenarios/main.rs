@@ -10,6 +10,7 @@ mod outputs;
 mod places;
 mod policies;
 mod pools;
+mod posted;
 mod prefetch;
 mod registry;
 mod runs;

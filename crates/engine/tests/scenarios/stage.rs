@@ -295,12 +295,15 @@ pub(crate) struct Kind {
     pub(crate) capabilities: BTreeSet<Arc<str>>,
     pub(crate) labels: BTreeMap<Arc<str>, Arc<str>>,
     pub(crate) prefetch: u32,
+    /// Of its own, if it is spoken with by messages.
+    pub(crate) lost_after_ms: Option<u64>,
 }
 
 impl Kind {
     pub(crate) fn of(pool: &'static str, topics: &[&str], slots: u32) -> Self {
         let topics = topics.iter().map(|topic| Arc::from(*topic)).collect();
-        Self { pool, topics, slots, capabilities: BTreeSet::new(), labels: BTreeMap::new(), prefetch: 0 }
+        let (capabilities, labels) = (BTreeSet::new(), BTreeMap::new());
+        Self { pool, topics, slots, capabilities, labels, prefetch: 0, lost_after_ms: None }
     }
 }
 
@@ -364,6 +367,7 @@ impl Hand {
             labels: kind.labels.clone(),
             slots: kind.slots,
             in_process: false,
+            lost_after_ms: kind.lost_after_ms,
         };
         let inventory = inventory(&held);
         let hello =

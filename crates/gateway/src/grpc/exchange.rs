@@ -16,9 +16,11 @@ use lockgate_engine::{
 use lockgate_proto::{access_to_wire, json_bytes, outcome, platform_labels, v1};
 use prost::Message;
 
-/// A message is closed when its assignments reach this. With one of the largest more, a full payload and full labels, it
-/// stays below the 4 MiB that gRPC clients take by default.
-const MESSAGE_BYTES: usize = 1024 * 1024;
+/// A message of a stream holds no more than this, or one item. One of the largest, a full payload and full labels, stays below
+/// the 4 MiB that gRPC clients take by default.
+pub(crate) const MESSAGE_BYTES: usize = 1024 * 1024;
+/// What an item takes besides its texts.
+const ITEM_BYTES: usize = 64;
 
 /// Most topics one worker may name.
 const TOPICS_MAX: usize = 1_000;
@@ -26,7 +28,7 @@ const TOPICS_MAX: usize = 1_000;
 /// The label under which jobs find a worker's region.
 const REGION: &str = "region";
 
-pub(super) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<Hello, ApiError> {
+pub(crate) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<Hello, ApiError> {
     let errors = hello_errors(&wire);
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
@@ -38,6 +40,7 @@ pub(super) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<H
     Ok(Hello {
         profile: WorkerProfile {
             in_process: in_process == Some(&session),
+            lost_after_ms: None,
             worker: wire.worker_id.into(),
             pool: wire.pool.into(),
             topics: wire.topics.into_iter().map(Arc::from).collect(),
@@ -93,17 +96,19 @@ fn is_pattern(topic: &str) -> bool {
     }
 }
 
-pub(super) fn welcome(welcome: &Welcome) -> v1::ServerMessage {
+pub(crate) fn welcome(welcome: &Welcome) -> v1::ServerMessage {
     let welcome = v1::Welcome {
         epoch: welcome.epoch,
         beat_every_ms: millis(welcome.beat_every),
         lost_after_ms: millis(welcome.lost_after),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        // A stream needs none.
+        address: String::new(),
     };
     v1::ServerMessage { welcome: Some(welcome), ..v1::ServerMessage::default() }
 }
 
-pub(super) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker {
+pub(crate) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker {
     FromWorker {
         beat: wire.beat.map(beat),
         starts: wire.starts.into_iter().map(|start| (start.job_id.into(), start.token.into())).collect(),
@@ -149,40 +154,70 @@ fn clipped(mut text: String) -> Arc<str> {
     text.into()
 }
 
-/// Packs what waits into as few messages as their size allows.
-pub(super) fn merge(items: impl Iterator<Item = ToWorker>, ready: &mut VecDeque<v1::ServerMessage>) {
-    let mut message = v1::ServerMessage::default();
-    let mut bytes = 0;
+/// Packs what waits into messages of at most `bytes_max`, or of one item that is larger.
+pub(crate) fn merge(items: impl Iterator<Item = ToWorker>, bytes_max: usize, ready: &mut VecDeque<v1::ServerMessage>) {
+    let mut packing = Packing { message: v1::ServerMessage::default(), bytes: 0, bytes_max, ready };
     for item in items {
+        packing.add(item);
+    }
+    packing.close();
+}
+
+struct Packing<'a> {
+    message: v1::ServerMessage,
+    bytes: usize,
+    bytes_max: usize,
+    ready: &'a mut VecDeque<v1::ServerMessage>,
+}
+
+impl Packing<'_> {
+    fn add(&mut self, item: ToWorker) {
         match item {
             ToWorker::Assign(batch) => {
-                message.assignments.reserve(batch.len());
                 for assignment in batch {
                     let assignment = assign(&assignment);
-                    bytes += assignment.encoded_len();
-                    message.assignments.push(assignment);
-                    if bytes >= MESSAGE_BYTES {
-                        ready.push_back(std::mem::take(&mut message));
-                        bytes = 0;
-                    }
+                    self.room(assignment.encoded_len()).assignments.push(assignment);
                 }
             }
             ToWorker::Stop { job_id, token, reason } => {
                 // A message has no order inside: the worker might read the stop first and then begin.
-                message.assignments.retain(|assignment| assignment.token != token.as_str());
-                message.stops.push(stop(&job_id, &token, &reason));
+                self.message.assignments.retain(|assignment| assignment.token != token.as_str());
+                let bytes = job_id.as_str().len() + token.as_str().len() + reason.len();
+                self.room(bytes).stops.push(stop(&job_id, &token, &reason));
             }
             // Unlike a stop it takes nothing back: the engine counts on the worker's answer, and a worker reads the
             // assignments of a message before its revokes.
-            ToWorker::Revoke { job_id, token } => message.revokes.push(revoke(&job_id, &token)),
-            ToWorker::Drain => message.drain = true,
-            ToWorker::Acks(acks) => message.acks.extend(acks.iter().map(ack)),
-            ToWorker::BeatAck(number) => message.beat_ack = Some(v1::BeatAck { number }),
-            ToWorker::Dismissed => message.dismissed = true,
+            ToWorker::Revoke { job_id, token } => {
+                let bytes = job_id.as_str().len() + token.as_str().len();
+                self.room(bytes).revokes.push(revoke(&job_id, &token));
+            }
+            ToWorker::Drain => self.message.drain = true,
+            ToWorker::Acks(acks) => {
+                for one in &acks {
+                    self.room(one.0.as_str().len()).acks.push(ack(one));
+                }
+            }
+            ToWorker::BeatAck(number) => self.message.beat_ack = Some(v1::BeatAck { number }),
+            ToWorker::Dismissed => self.message.dismissed = true,
         }
     }
-    if message != v1::ServerMessage::default() {
-        ready.push_back(message);
+
+    /// The message that has room for so many bytes more.
+    fn room(&mut self, bytes: usize) -> &mut v1::ServerMessage {
+        let bytes = bytes + ITEM_BYTES;
+        if self.bytes > 0 && self.bytes + bytes > self.bytes_max {
+            self.close();
+        }
+        self.bytes += bytes;
+        &mut self.message
+    }
+
+    fn close(&mut self) {
+        self.bytes = 0;
+        let message = std::mem::take(&mut self.message);
+        if message != v1::ServerMessage::default() {
+            self.ready.push_back(message);
+        }
     }
 }
 
@@ -216,6 +251,10 @@ fn stop(job_id: &JobId, token: &AttemptToken, reason: &str) -> v1::Stop {
 
 fn revoke(job_id: &JobId, token: &AttemptToken) -> v1::Revoke {
     v1::Revoke { job_id: job_id.to_string(), token: token.to_string() }
+}
+
+pub(crate) fn acks(acks: &[(AttemptToken, Acknowledged)]) -> Vec<v1::ResultAck> {
+    acks.iter().map(ack).collect()
 }
 
 fn ack((token, acknowledged): &(AttemptToken, Acknowledged)) -> v1::ResultAck {

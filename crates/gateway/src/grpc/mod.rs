@@ -4,7 +4,7 @@ mod access;
 mod admin;
 mod approvals;
 mod convert;
-mod exchange;
+pub(crate) mod exchange;
 pub(crate) mod health;
 mod kernel;
 mod lists;

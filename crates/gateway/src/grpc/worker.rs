@@ -156,7 +156,7 @@ impl Writer {
             if count == 0 {
                 return None;
             }
-            exchange::merge(taken.drain(..), &mut self.ready);
+            exchange::merge(taken.drain(..), exchange::MESSAGE_BYTES, &mut self.ready);
         }
         self.ready.pop_front()
     }

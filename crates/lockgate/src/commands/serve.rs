@@ -9,6 +9,7 @@ mod identity;
 mod keyfile;
 mod letters;
 mod numbers;
+mod outposts;
 mod parts;
 mod roles;
 mod routing;
@@ -104,6 +105,9 @@ pub(crate) struct Serve {
     letters: letters::LetterArgs,
 
     #[command(flatten)]
+    outposts: outposts::OutpostArgs,
+
+    #[command(flatten)]
     governance: governance::GovernanceArgs,
 
     #[command(flatten)]
@@ -118,7 +122,8 @@ pub(crate) struct Serve {
 
 impl Serve {
     fn cast(&self) -> Result<Cast, CliError> {
-        Cast::of(&self.roles, self.no_worker, self.servers.is_shared()?)
+        let cast = Cast::of(&self.roles, self.no_worker, self.servers.is_shared()?)?;
+        Ok(if self.outposts.nats_workers { cast.with_workers() } else { cast })
     }
 
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
@@ -172,6 +177,7 @@ impl Serve {
             return Err(CliError::Usage(text.to_owned()));
         }
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
+        self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
     }

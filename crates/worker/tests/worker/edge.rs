@@ -90,7 +90,8 @@ impl Edge {
         let (hello, mut attached) = self.greet().await;
         attached.hello = hello;
         let Manners { beat_every_ms, lost_after_ms, .. } = self.manners;
-        let welcome = Welcome { epoch: 1, beat_every_ms, lost_after_ms, server_version: "test".to_owned() };
+        let welcome =
+            Welcome { epoch: 1, beat_every_ms, lost_after_ms, server_version: "test".to_owned(), ..Welcome::default() };
         attached.send(ServerMessage { welcome: Some(welcome), ..ServerMessage::default() });
         attached
     }

@@ -16,6 +16,8 @@ use super::{entropy, options, server, until};
 
 pub(crate) const SUBMIT: &str = "sys.job.submit";
 pub(crate) const RESULT: &str = "sys.job.result";
+/// Of every process here: most tests have one.
+pub(crate) const ADDRESS: &str = "here";
 
 pub(crate) struct Stage {
     pub(crate) nats: Nats,
@@ -46,7 +48,8 @@ impl Stage {
     pub(crate) async fn open_without_server(&self, guard: Arc<dyn Guard>) -> Doors {
         let transport = Transport::connect(&options(&self.nats), entropy()).await.expect("the options are fine");
         let engine: Arc<FakeEngine> = Arc::clone(&self.engine);
-        Doors::open(Arc::new(transport), self.terms, Served::SubmitsAndResults, engine, guard).await.expect("the doors open")
+        let served = Served { submits: true, results: Some(ADDRESS.to_owned()) };
+        Doors::open(Arc::new(transport), self.terms, served, engine, guard).await.expect("the doors open")
     }
 
     /// Doors open before their streams are there.

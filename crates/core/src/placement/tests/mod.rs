@@ -29,6 +29,7 @@ pub(super) fn profile(worker: &str, pool: &str, topics: &[&str]) -> WorkerProfil
         labels: BTreeMap::new(),
         slots: 1,
         in_process: false,
+        lost_after_ms: None,
     }
 }
 

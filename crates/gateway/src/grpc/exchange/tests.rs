@@ -35,7 +35,7 @@ fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {
 
 fn merged(items: Vec<ToWorker>) -> Vec<v1::ServerMessage> {
     let mut ready = VecDeque::new();
-    merge(items.into_iter(), &mut ready);
+    merge(items.into_iter(), MESSAGE_BYTES, &mut ready);
     ready.into()
 }
 
@@ -108,7 +108,7 @@ fn more_than_all_of_a_machine_is_all_of_it() {
 
 #[test]
 fn payloads_close_a_message_before_it_grows_too_large() {
-    let batch = ["a", "b", "c", "d", "e"].map(|token| assignment(token, MESSAGE_BYTES / 2)).into();
+    let batch = ["a", "b", "c", "d", "e"].map(|token| assignment(token, MESSAGE_BYTES / 3)).into();
     let sizes: Vec<usize> = merged(vec![ToWorker::Assign(batch)]).iter().map(|m| m.assignments.len()).collect();
     assert_eq!(sizes, [2, 2, 1]);
 }

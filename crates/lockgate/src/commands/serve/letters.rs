@@ -1,4 +1,4 @@
-//! Jobs that come over NATS.
+//! Jobs that come over NATS, and what workers there report.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use clap::builder::FalseyValueParser;
 use futures::future::join_all;
 use lockgate_core::access::ApiKey;
 use lockgate_engine::ApiError;
-use lockgate_gateway::{Gateway, Letters};
+use lockgate_gateway::{Gateway, Letters, Outposts};
 use lockgate_kernel::Secret;
-use lockgate_nats::{Answer, Doors, Ingress, Served, Submission, Terms, Transport};
-use lockgate_ports::Entropy;
+use lockgate_nats::{Answer, Doors, Ingress, Posts, Served, Submission, Terms, Transport};
+use lockgate_ports::{Entropy, Mint};
 use lockgate_proto::v1;
 use lockgate_proto::v1::submit_jobs_response::item::Item;
 use prometheus_client::registry::Registry;
 
 use super::guard::SharedGuard;
 use super::roles::Cast;
-use super::{Serve, numbers};
+use super::{Serve, numbers, outposts};
 use crate::error::CliError;
 
 #[derive(Args, Debug)]
@@ -66,29 +66,59 @@ impl LetterArgs {
 }
 
 impl Serve {
-    /// Opens the door, if it is to be open.
+    /// Opens the doors that are to be open.
     pub(super) async fn letters(
         &self,
         gateway: &Gateway,
         entropy: Arc<dyn Entropy>,
         registry: &mut Registry,
-    ) -> Result<Option<Doors>, CliError> {
-        let Some(servers) = self.servers.shared()?.filter(|_| self.letters.nats_submits) else { return Ok(None) };
-        let Some(letters) = gateway.letters(self.letters.key()?) else { return Ok(None) };
+    ) -> Result<Option<PostOffice>, CliError> {
+        let wanted = self.letters.nats_submits || self.outposts.nats_workers;
+        let Some(servers) = self.servers.shared()?.filter(|_| wanted) else { return Ok(None) };
         let unusable = |error: lockgate_nats::ConnectError| CliError::Server(error.to_string());
+        let address = entropy.uuid(gateway.clock.now());
         let transport = Transport::connect(&servers.nats().map_err(unusable)?, entropy).await.map_err(unusable)?;
+        let transport = Arc::new(transport);
         let guard = Arc::new(SharedGuard(servers.guard().await?));
-        let inbox = Arc::new(Inbox { letters, barred: AtomicBool::new(false) });
-        let doors = Doors::open(Arc::new(transport), Terms::default(), Served::Submits, inbox, guard).await;
-        let doors = doors.map_err(unusable)?;
+        let submits = if self.letters.nats_submits { gateway.letters(self.letters.key()?) } else { None };
+        let outposts = self.outposts.open(gateway, &transport, address, self.lost_after)?;
+        let served =
+            Served { submits: submits.is_some(), results: outposts.as_ref().map(|outposts| outposts.address().to_owned()) };
+        let inbox = Arc::new(Inbox { letters: submits, outposts: outposts.clone(), barred: AtomicBool::new(false) });
+        let doors = Doors::open(Arc::clone(&transport), Terms::default(), served, inbox, guard).await.map_err(unusable)?;
         numbers::of_letters(registry, doors.meter());
-        Ok(Some(doors))
+        let posts = match &outposts {
+            Some(outposts) => Some(outposts::listen(transport, outposts).await.map_err(unusable)?),
+            None => None,
+        };
+        Ok(Some(PostOffice { doors, posts, outposts }))
     }
 }
 
-/// What stands behind the door.
+/// Everything that is open to NATS.
+pub(super) struct PostOffice {
+    doors: Doors,
+    posts: Option<Posts>,
+    outposts: Option<Outposts>,
+}
+
+impl PostOffice {
+    /// New workers go elsewhere, then those that are here; then nothing more is taken.
+    pub(super) async fn close(self) {
+        if let Some(posts) = self.posts {
+            posts.stop().await;
+        }
+        if let Some(outposts) = self.outposts {
+            outposts.close().await;
+        }
+        self.doors.stop().await;
+    }
+}
+
+/// What stands behind the doors.
 struct Inbox {
-    letters: Letters,
+    letters: Option<Letters>,
+    outposts: Option<Outposts>,
     /// Nothing could be taken the last time.
     barred: AtomicBool,
 }
@@ -99,11 +129,16 @@ impl Ingress for Inbox {
     async fn submit(&self, submissions: Vec<Submission>) -> Vec<Answer<v1::SubmitJobsResponse>> {
         join_all(submissions.into_iter().map(|submission| self.take(submission))).await
     }
+
+    async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<Answer<v1::ServerMessage>> {
+        join_all(reports.into_iter().map(|report| self.settle(report))).await
+    }
 }
 
 impl Inbox {
     async fn take(&self, Submission { caller, tenant, request }: Submission) -> Answer<v1::SubmitJobsResponse> {
-        let answer = answered(self.letters.submit(&caller, tenant.as_ref(), request.jobs).await);
+        let Some(letters) = &self.letters else { return Answer::Refused("no jobs are taken here".to_owned()) };
+        let answer = answered(letters.submit(&caller, tenant.as_ref(), request.jobs).await);
         let waits = matches!(answer, Answer::Later(_));
         if let Answer::Later(why) = &answer
             && !self.barred.swap(true, Ordering::Relaxed)
@@ -114,6 +149,17 @@ impl Inbox {
             tracing::info!("jobs from NATS are taken again");
         }
         answer
+    }
+}
+
+impl Inbox {
+    async fn settle(&self, report: v1::WorkerMessage) -> Answer<v1::ServerMessage> {
+        let Some(outposts) = &self.outposts else { return Answer::Refused("no results are taken here".to_owned()) };
+        match outposts.report(report).await {
+            Ok(acknowledged) => Answer::Done(acknowledged),
+            Err(error) if passes(error.code()) => Answer::Later(error.to_string()),
+            Err(error) => Answer::Refused(error.to_string()),
+        }
     }
 }
 

@@ -30,10 +30,10 @@ const SHARED: [Meaning; 7] = [
 
 /// What only a process with a letter box has.
 const LETTERS: [Meaning; 4] = [
-    ("lockgate_letters_answered", "Submits over NATS that were answered, be it with a refusal"),
-    ("lockgate_letters_committed", "Submits taken from the stream of NATS and committed"),
-    ("lockgate_letters_doubled", "Submits found in the stream of NATS that were done already"),
-    ("lockgate_letters_dead", "Submits over NATS that became dead letters"),
+    ("lockgate_letters_answered", "Submits and results over NATS that were answered, be it with a refusal"),
+    ("lockgate_letters_committed", "Submits and results taken from streams of NATS and committed"),
+    ("lockgate_letters_doubled", "Submits and results found in streams of NATS that were done already"),
+    ("lockgate_letters_dead", "Submits and results over NATS that became dead letters"),
 ];
 
 /// What only a process that writes spans has.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use lockgate_engine::Engine;
 use lockgate_gateway::Gateway;
-use lockgate_nats::Doors;
 use lockgate_otlp::Exporter;
 use lockgate_worker::{Worker, WorkerError};
 use prometheus_client::registry::Registry;
@@ -13,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::files::ConfigFile;
+use super::letters::PostOffice;
 
 /// A task and the switch that ends it.
 pub(super) struct Part {
@@ -73,10 +73,10 @@ pub(super) fn spans_part(exporter: Arc<Exporter>) -> Part {
     Part::start("the sender of spans", |stopping| async move { exporter.run(stopping).await })
 }
 
-pub(super) fn letters_part(doors: Doors) -> Part {
+pub(super) fn letters_part(office: PostOffice) -> Part {
     Part::start("the door for letters", |stopping| async move {
         stopped(stopping).await;
-        doors.stop().await;
+        office.close().await;
     })
 }
 

@@ -64,6 +64,11 @@ impl Cast {
         Ok(Self { engine, doors, worker })
     }
 
+    /// Holds workers whether or not it has the API: those that speak NATS.
+    pub(super) fn with_workers(self) -> Self {
+        if self.judges_only() { self } else { Self { engine: Roles { gateway: true, ..self.engine }, ..self } }
+    }
+
     pub(super) fn judges_only(self) -> bool {
         self.doors == Doors::Kernel
     }
@@ -95,6 +100,13 @@ mod tests {
         let scheduler = cast(&[Role::Scheduler], true).expect("valid");
         assert_eq!((scheduler.engine.gateway, scheduler.doors), (false, Doors::Health));
         assert!(cast(&[Role::Gateway, Role::Worker], true).expect("valid").worker);
+    }
+
+    #[test]
+    fn whoever_holds_workers_over_nats_needs_no_api() {
+        let scheduler = cast(&[Role::Scheduler], true).expect("valid").with_workers();
+        assert_eq!((scheduler.engine.gateway, scheduler.engine.scheduler, scheduler.doors), (true, true, Doors::Health));
+        assert!(!cast(&[Role::Kernel], true).expect("valid").with_workers().engine.gateway);
     }
 
     #[test]

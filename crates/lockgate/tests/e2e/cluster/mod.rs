@@ -3,6 +3,7 @@
 mod faults;
 mod health;
 mod letters;
+mod outposts;
 mod rollout;
 mod shared;
 mod stage;

@@ -128,6 +128,7 @@ pub(super) fn profile(worker: &str) -> WorkerProfile {
         labels: [("zone".into(), "a".into())].into(),
         slots: 4,
         in_process: false,
+        lost_after_ms: Some(90_000),
     }
 }
 

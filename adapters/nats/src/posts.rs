@@ -1,0 +1,164 @@
+//! Workers that have no stream to a process and speak over subjects, with the messages of a stream.
+//!
+//! | subject | from | says |
+//! |---|---|---|
+//! | `sys.heartbeat` | worker | a hello; one process of all takes it, and holds the worker from then on |
+//! | `sys.heartbeat.<address>` | worker | all else but results, to the process whose welcome named this address |
+//! | `sys.job.result.<address>` | worker | results, as questions: see [`Doors`](crate::Doors) |
+//! | `worker.<id>.jobs` | process | welcomes, assignments, stops, answers to beats |
+//!
+//! Nothing here is stored: what gets lost is found by the next beat or the next hello.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Message, Subscriber};
+use async_trait::async_trait;
+use futures::StreamExt;
+use lockgate_proto::v1;
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::error::ConnectError;
+use crate::link::Health;
+use crate::transport::Transport;
+
+const HEARTBEAT: &str = "sys.heartbeat";
+const QUEUE: &str = "lockgate";
+/// How often it is looked whether anything can be heard at all.
+const LISTEN_EVERY: Duration = Duration::from_secs(1);
+/// Hellos that are being answered. Others come again.
+const HELLOS_MAX: usize = 1_024;
+
+/// Whoever holds the workers.
+#[async_trait]
+pub trait Crew: Send + Sync {
+    /// A worker wants to be held by this process.
+    async fn hello(&self, hello: v1::Hello);
+
+    /// What a worker said to this process.
+    fn heard(&self, message: v1::WorkerMessage);
+
+    /// Messages may have been missed, or are being missed.
+    fn deaf(&self);
+}
+
+/// Listens until stopped or dropped.
+pub struct Posts {
+    stop: watch::Sender<bool>,
+    listening: JoinSet<()>,
+}
+
+impl Posts {
+    pub async fn open(transport: Arc<Transport>, address: &str, crew: Arc<dyn Crew>) -> Result<Self, ConnectError> {
+        let failed = |error: async_nats::SubscribeError| ConnectError::Client(error.to_string());
+        let client = transport.client();
+        let hellos = client.queue_subscribe(HEARTBEAT, QUEUE.to_owned()).await.map_err(failed)?;
+        let words = client.subscribe(format!("{HEARTBEAT}.{address}")).await.map_err(failed)?;
+        transport.settled().await;
+        let (stop, stopping) = watch::channel(false);
+        let mut listening = JoinSet::new();
+        listening.spawn(Listener { transport, hellos, words, crew, answering: JoinSet::new() }.run(stopping));
+        Ok(Self { stop, listening })
+    }
+
+    /// Takes no more hellos, and finishes those that are being answered.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while self.listening.join_next().await.is_some() {}
+    }
+}
+
+struct Listener {
+    transport: Arc<Transport>,
+    hellos: Subscriber,
+    words: Subscriber,
+    crew: Arc<dyn Crew>,
+    answering: JoinSet<()>,
+}
+
+impl Listener {
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut connects = self.transport.connects();
+        let mut listen = tokio::time::interval(LISTEN_EVERY);
+        listen.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                Ok(()) = connects.changed() => self.crew.deaf(),
+                _ = listen.tick() => self.listen(),
+                Some(message) = self.words.next() => self.hear(&message),
+                Some(message) = self.hellos.next() => self.greet(&message),
+                Some(_) = self.answering.join_next() => {}
+            }
+        }
+        // Whoever says hello from now on is another's.
+        let _ = self.hellos.unsubscribe().await;
+        while self.answering.join_next().await.is_some() {}
+    }
+
+    fn listen(&self) {
+        if self.transport.health() != Health::Connected {
+            self.crew.deaf();
+        }
+    }
+
+    fn hear(&self, message: &Message) {
+        match read(message) {
+            Some(words) => self.crew.heard(words),
+            None => tracing::debug!(subject = %message.subject, "what a worker said cannot be read"),
+        }
+    }
+
+    fn greet(&mut self, message: &Message) {
+        let hello = read(message).and_then(|message| message.hello);
+        let Some(hello) = hello.filter(|_| self.answering.len() < HELLOS_MAX) else {
+            tracing::debug!("a message on {HEARTBEAT} is no hello, or too many came at once");
+            return;
+        };
+        let crew = Arc::clone(&self.crew);
+        self.answering.spawn(async move { crew.hello(hello).await });
+    }
+}
+
+fn read(message: &Message) -> Option<v1::WorkerMessage> {
+    v1::WorkerMessage::decode(message.payload.clone()).ok()
+}
+
+/// Writes to workers.
+#[derive(Clone)]
+pub struct Pen(Arc<Transport>);
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    Away,
+    TooLarge,
+}
+
+impl Pen {
+    pub fn new(transport: Arc<Transport>) -> Self {
+        Self(transport)
+    }
+
+    /// The largest message that the server takes.
+    pub fn bytes_max(&self) -> usize {
+        self.0.client().max_payload()
+    }
+
+    /// Whether it arrives, nobody knows.
+    pub async fn tell(&self, worker: &str, message: &v1::ServerMessage) -> Result<(), Unsent> {
+        let bytes = message.encode_to_vec();
+        if bytes.len() > self.bytes_max() {
+            return Err(Unsent::TooLarge);
+        }
+        // What waits for a server would come late, and hold up whoever waits for it.
+        if self.0.health() != Health::Connected {
+            return Err(Unsent::Away);
+        }
+        self.0.client().publish(format!("worker.{worker}.jobs"), bytes.into()).await.map_err(|_| Unsent::Away)
+    }
+}

@@ -1,0 +1,95 @@
+//! Workers that are spoken with by messages, and have no stream whose end would tell of theirs.
+//!
+//! Their sessions are sessions like all others. Their silence is borne for longer, because messages may be late or lost, and their
+//! results may come to another process than the one that holds them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, SessionId};
+use lockgate_ports::SessionRow;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{Acknowledged, Edge, ResultReport};
+use crate::error::ApiError;
+use crate::service::to_the_end;
+use crate::{Engine, Inner};
+
+impl Engine {
+    /// Takes results that came without a stream. Returns after the commit, with what each came to; one that is not named is not
+    /// decided yet, and must come again.
+    pub async fn report(
+        &self,
+        session: &SessionId,
+        results: Vec<ResultReport>,
+    ) -> Result<Vec<(AttemptToken, Acknowledged)>, ApiError> {
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        to_the_end(async move { inner.take_posted(&session, &results).await }).await?
+    }
+
+    /// Nobody who speaks by messages can be heard now, or could a moment ago: that they were silent says nothing.
+    pub fn deaf(&self) {
+        self.inner.edge.forgive_posted();
+        self.inner.adrift.forget();
+    }
+}
+
+impl Inner {
+    async fn take_posted(
+        &self,
+        session: &SessionId,
+        results: &[ResultReport],
+    ) -> Result<Vec<(AttemptToken, Acknowledged)>, ApiError> {
+        // No session has the epoch 0: what is held elsewhere is read from the Store.
+        let epoch = self.edge.epoch(session).unwrap_or(0);
+        self.hear(session, epoch);
+        let committed = self.commit_results(session, epoch, results).await;
+        if let Err(error) = &committed {
+            self.health.store_failed(error);
+        }
+        Ok(committed?)
+    }
+}
+
+impl Edge {
+    fn epoch(&self, id: &SessionId) -> Option<u64> {
+        self.state.lock().sessions.get(id).map(|session| session.epoch)
+    }
+
+    fn forgive_posted(&self) {
+        let mut state = self.state.lock();
+        for session in state.sessions.values_mut().filter(|session| session.profile.lost_after_ms.is_some()) {
+            session.heard_at = Instant::now();
+        }
+    }
+}
+
+/// Sessions whose edge is gone and whose workers are given time to find another one.
+#[derive(Default)]
+pub(crate) struct Adrift(Mutex<BTreeMap<(SessionId, u64), Instant>>);
+
+impl Adrift {
+    /// Those of `rows` whose time is over. Whoever has no time of its own had it while its edge could still have come back.
+    /// `spent` is how long any edge is gone before it is closed.
+    pub(crate) fn over(&self, rows: Vec<SessionRow>, spent: Duration) -> Vec<SessionRow> {
+        let mut known = self.0.lock();
+        let before = std::mem::take(&mut *known);
+        let mut over = Vec::new();
+        for row in rows {
+            let key = (row.session.clone(), row.epoch);
+            let since = before.get(&key).copied().unwrap_or_else(Instant::now);
+            if since.elapsed() + spent >= row.profile.lost_after(Duration::ZERO) {
+                over.push(row);
+            } else {
+                known.insert(key, since);
+            }
+        }
+        over
+    }
+
+    fn forget(&self) {
+        self.0.lock().clear();
+    }
+}

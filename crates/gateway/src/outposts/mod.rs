@@ -1,0 +1,212 @@
+//! Workers that are spoken with by messages, over a bus, and not over a stream.
+//!
+//! Whatever carries the messages may lose, double and delay them, and a process never hears that a worker is gone. So every message
+//! to a worker names its session and epoch; a worker that is quiet for a moment gets no more jobs, as one whose stream broke; and
+//! what is lost on the way is found by the next beat or the next hello, as with a stream.
+
+mod session;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::access::{ApiKey, Permission};
+use lockgate_core::ids::{PoolName, SessionId, WorkerId, check_name};
+use lockgate_engine::{ApiError, Engine};
+use lockgate_ports::Clock;
+use lockgate_proto::v1;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Gateway;
+use crate::auth::{Access, Entrance};
+use crate::grpc::exchange;
+use session::{Reader, Writer};
+
+/// How messages get to a worker.
+#[tonic::async_trait]
+pub trait Outlet: Send + Sync {
+    async fn tell(&self, worker: &WorkerId, message: &v1::ServerMessage) -> Result<(), Untold>;
+
+    /// The largest message that can be sent.
+    fn bytes_max(&self) -> usize;
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// Nothing gets through now.
+    Away,
+    /// It is larger than any message may be.
+    TooLarge,
+}
+
+#[derive(Clone)]
+pub struct OutpostSettings {
+    /// How workers find this process: a name that no other process has, nor an earlier life of this one.
+    pub address: String,
+    /// Silence after which a worker is lost.
+    pub lost_after: Duration,
+    /// Silence after which it gets no more jobs.
+    pub quiet_after: Duration,
+    /// Stands for all workers, where credentials are asked for.
+    pub key: Option<ApiKey>,
+}
+
+/// Messages of one worker that wait to be read. What does not fit is lost, as messages may be.
+const MAILBOX: usize = 1_024;
+
+/// The workers that are attached to this process by messages.
+#[derive(Clone)]
+pub struct Outposts(Arc<Office>);
+
+struct Office {
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+    settings: OutpostSettings,
+    known: Option<(Arc<Entrance>, ApiKey)>,
+    outlet: Arc<dyn Outlet>,
+    mailboxes: Mutex<BTreeMap<SessionId, Mailbox>>,
+    closing: CancellationToken,
+    running: TaskTracker,
+}
+
+struct Mailbox {
+    epoch: u64,
+    letters: mpsc::Sender<v1::WorkerMessage>,
+}
+
+impl Gateway {
+    /// None where credentials are asked for and there is no key.
+    pub fn outposts(&self, settings: OutpostSettings, outlet: Arc<dyn Outlet>) -> Option<Outposts> {
+        let known = match (&self.settings.access, &settings.key) {
+            (Access::Open, _) => None,
+            (Access::Closed(entrance), Some(key)) => Some((entrance.clone(), key.clone())),
+            (Access::Closed(_), None) => return None,
+        };
+        Some(Outposts(Arc::new(Office {
+            engine: self.engine.clone(),
+            clock: self.clock.clone(),
+            settings,
+            known,
+            outlet,
+            mailboxes: Mutex::default(),
+            closing: CancellationToken::new(),
+            running: TaskTracker::new(),
+        })))
+    }
+}
+
+impl Outposts {
+    pub fn address(&self) -> &str {
+        &self.0.settings.address
+    }
+
+    /// A worker wants to be attached to this process. It is welcomed, or told why not.
+    pub async fn hello(&self, wire: v1::Hello) {
+        let (worker, session) = (WorkerId::from(wire.worker_id.as_str()), wire.session.clone());
+        if check_name(worker.as_str()).is_err() || worker.as_str().contains("..") {
+            tracing::warn!(worker_id = ?worker.as_str(), "a worker with such a name cannot be answered");
+            return;
+        }
+        if let Err(error) = self.attach(&worker, wire).await {
+            tracing::warn!(worker_id = %worker, %error, "a worker was not taken");
+            let refused = v1::Refusal { code: error.code().to_owned(), message: error.to_string() };
+            let message = v1::ServerMessage { session, refused: Some(refused), ..v1::ServerMessage::default() };
+            // Untold, it says hello again.
+            let _ = self.0.outlet.tell(&worker, &message).await;
+        }
+    }
+
+    async fn attach(&self, worker: &WorkerId, wire: v1::Hello) -> Result<(), ApiError> {
+        let office = &self.0;
+        office.admit(&PoolName::from(wire.pool.as_str())).await?;
+        let mut hello = exchange::hello(wire, None)?;
+        hello.profile.lost_after_ms = u64::try_from(office.settings.lost_after.as_millis()).ok();
+        let (attachment, welcome, waiting) = office.engine.attach(hello).await?;
+        let (session, epoch) = (attachment.session().clone(), welcome.epoch);
+        let mut first = exchange::welcome(&welcome);
+        (first.session, first.epoch) = (session.to_string(), epoch);
+        if let Some(welcome) = &mut first.welcome {
+            welcome.address.clone_from(&office.settings.address);
+        }
+        let (letters, mailbox) = mpsc::channel(MAILBOX);
+        office.register(&session, Mailbox { epoch, letters });
+        // Before anything else that is for this epoch.
+        if office.outlet.tell(worker, &first).await.is_err() {
+            office.unregister(&session, epoch);
+            return Ok(());
+        }
+        let ended = office.closing.child_token();
+        let reader = Reader { office: office.clone(), attachment, epoch, mailbox, ended: ended.clone() };
+        let writer = Writer { office: office.clone(), worker: worker.clone(), session, epoch, waiting, ended };
+        office.running.spawn(reader.run());
+        office.running.spawn(writer.run());
+        Ok(())
+    }
+
+    /// What a worker said to this process. Of one that is not attached here nothing is heard: it notices that nobody answers.
+    pub fn heard(&self, message: v1::WorkerMessage) {
+        let mailboxes = self.0.mailboxes.lock();
+        if let Some(mailbox) = mailboxes.get(message.session.as_str()) {
+            let _ = mailbox.letters.try_send(message);
+        }
+    }
+
+    /// Takes results, of whatever worker. Answers after the commit; an error that passes means that they must come again.
+    pub async fn report(&self, message: v1::WorkerMessage) -> Result<v1::ServerMessage, ApiError> {
+        let name = message.session.clone();
+        let said = exchange::from_worker(message, self.0.clock.now());
+        let count = said.results.len();
+        let acks = self.0.engine.report(&SessionId::from(name.as_str()), said.results).await?;
+        if acks.len() < count {
+            return Err(ApiError::Unavailable("some results are not decided yet".to_owned()));
+        }
+        Ok(v1::ServerMessage { session: name, acks: exchange::acks(&acks), ..v1::ServerMessage::default() })
+    }
+
+    /// Nobody could be heard for a while.
+    pub fn deaf(&self) {
+        self.0.engine.deaf();
+    }
+
+    /// Tells every worker to attach elsewhere.
+    pub async fn close(&self) {
+        self.0.closing.cancel();
+        self.0.running.close();
+        self.0.running.wait().await;
+    }
+}
+
+impl Office {
+    /// A message carries no credential, so one key stands for all who may publish.
+    async fn admit(&self, pool: &PoolName) -> Result<(), ApiError> {
+        let Some((entrance, key)) = &self.known else { return Ok(()) };
+        let identity = self.engine.identify_key(&entrance.digest, key).await?;
+        let may = identity.filter(|identity| identity.grant.allows(Permission::Work));
+        let identity = may.ok_or_else(|| {
+            ApiError::Unavailable("the key that stands for workers is not one that may work, or has ended".to_owned())
+        })?;
+        if identity.grant.holds_pool(pool) {
+            return Ok(());
+        }
+        Err(ApiError::Forbidden(format!("the key that stands for workers is not for pool {:?}", pool.as_str())))
+    }
+
+    fn register(&self, session: &SessionId, mailbox: Mailbox) {
+        let mut mailboxes = self.mailboxes.lock();
+        // A hello that was slower does not replace a newer one.
+        if mailboxes.get(session).is_none_or(|known| known.epoch < mailbox.epoch) {
+            mailboxes.insert(session.clone(), mailbox);
+        }
+    }
+
+    fn unregister(&self, session: &SessionId, epoch: u64) {
+        let mut mailboxes = self.mailboxes.lock();
+        if mailboxes.get(session).is_some_and(|known| known.epoch == epoch) {
+            mailboxes.remove(session);
+        }
+    }
+}
