@@ -57,7 +57,7 @@ impl Claims {
         if let Some((claim, text)) = grant.fault() {
             return Err(nameless(format!("its {claim} claim: {text}")));
         }
-        Ok(Identity { actor, actor_type, grant, via })
+        Ok(Identity { actor, actor_type, grant, via, source: None })
     }
 
     fn reach(&self) -> Result<Reach, TokenError> {

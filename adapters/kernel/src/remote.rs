@@ -1,5 +1,6 @@
 //! Verdicts asked of another process.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,23 +91,23 @@ impl RemoteKernel {
         })
     }
 
-    async fn judge_page(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+    async fn judge_page(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Judgement>, Unanswered> {
         let subjects = requests.iter().map(|request| subject_to_wire(request)).collect();
         let mut kernel = self.kernel.clone();
         let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
         let answer = self.input.call(self.options.answer_within, asked).await;
         // An answer that is not one per question answers none of them.
-        let verdicts = answer.ok().map(|answer| answer.verdicts);
-        let Some(verdicts) = verdicts.filter(|verdicts| verdicts.len() == requests.len()) else {
-            return vec![Judgement::Unavailable; requests.len()];
-        };
+        let verdicts = answer?.verdicts;
+        if verdicts.len() != requests.len() {
+            return Err(Unanswered::Nobody);
+        }
         let in_force = self.snapshot();
         let judgement = |wire| {
             let verdict = verdict_from_wire(wire);
             // Judged before or after a change of policy: asked again once the Store knows which one is in force.
             if verdict.snapshot == in_force { Judgement::Decided(Arc::new(verdict)) } else { Judgement::Unavailable }
         };
-        verdicts.into_iter().map(judgement).collect()
+        Ok(verdicts.into_iter().map(judgement).collect())
     }
 
     fn output_rules(&self) -> OutputRules {
@@ -137,8 +138,18 @@ impl RemoteKernel {
 impl Kernel for RemoteKernel {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
         let mut judgements = Vec::with_capacity(requests.len());
-        for page in pages(requests) {
-            judgements.extend(self.judge_page(page).await);
+        let mut pages: VecDeque<&[Arc<JobRequest>]> = pages(requests).into();
+        while let Some(page) = pages.pop_front() {
+            match self.judge_page(page).await {
+                Ok(judged) => judgements.extend(judged),
+                // Too much for one message, or one that the kernel cannot take: the others must not wait for ever because of it.
+                Err(Unanswered::Refused(_)) if page.len() > 1 => {
+                    let (first, second) = page.split_at(page.len() / 2);
+                    pages.push_front(second);
+                    pages.push_front(first);
+                }
+                Err(_) => judgements.extend(vec![Judgement::Unavailable; page.len()]),
+            }
         }
         judgements
     }
@@ -241,7 +252,7 @@ fn pages(mut requests: &[Arc<JobRequest>]) -> Vec<&[Arc<JobRequest>]> {
     while !requests.is_empty() {
         let mut bytes = 0;
         let fits = |request: &&Arc<JobRequest>| {
-            bytes += request.payload.as_str().len();
+            bytes += weight(request);
             bytes <= PAGE_BYTES_MAX
         };
         let count = requests.iter().take(PAGE_MAX).take_while(fits).count().max(1);
@@ -250,6 +261,12 @@ fn pages(mut requests: &[Arc<JobRequest>]) -> Vec<&[Arc<JobRequest>]> {
         requests = rest;
     }
     pages
+}
+
+/// About what it takes in a message: what clients send without a bound of a few bytes.
+fn weight(request: &JobRequest) -> usize {
+    let pairs = request.labels.iter().chain(&request.env);
+    request.payload.as_str().len() + pairs.map(|(name, value)| name.len() + value.len()).sum::<usize>()
 }
 
 struct Alone;

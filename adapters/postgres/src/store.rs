@@ -8,11 +8,12 @@ use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
     LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
-    StoreError, Timelines, Totals, Trail, Upkeep,
+    StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -135,6 +136,10 @@ impl Jobs for PostgresStore {
         ask!(self, Reads, conn => reads::load(conn, ids))
     }
 
+    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+        ask!(self, Reads, conn => reads::taken(conn, self.now(), requests))
+    }
+
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
         ask!(self, Reads, conn => reads::detail(conn, id))
     }
@@ -202,7 +207,12 @@ impl Sessions for PostgresStore {
         ask!(self, Writes, conn => desk::close_edges(conn, self.now(), grace))
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
+    async fn attach(
+        &self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError> {
         ask!(self, Writes, conn => desk::attach(conn, self.now(), session, edge, profile))
     }
 

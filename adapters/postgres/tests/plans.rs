@@ -65,6 +65,7 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/list_jobs.sql"), 6, "jobs_done_seq"),
         (include_str!("../queries/list_letters.sql"), 6, "dead_letters_pkey"),
         (include_str!("../queries/load.sql"), 1, "jobs_done_pkey"),
+        (include_str!("../queries/taken.sql"), 4, "idempotency_pkey"),
         (include_str!("../queries/owing.sql"), 3, "duties_pkey"),
         (include_str!("../queries/waking.sql"), 2, "runs_waking"),
         (include_str!("../queries/live_runs.sql"), 2, "runs_live"),

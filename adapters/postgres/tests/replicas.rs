@@ -15,7 +15,7 @@ use stage::{Stage, client, place, profile, server};
 async fn two_that_dispatch_the_same_jobs_at_once_have_one_winner_each() {
     let stage = Arc::new(Stage::new().await);
     let stores = [Arc::new(stage.connect().await), Arc::new(stage.connect().await)];
-    let epoch = stores[0].attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = stores[0].attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     let births = stage.births("job", 1_000);
     let ids: Vec<JobId> = births.iter().map(|birth| birth.transition.job.request.job_id.clone()).collect();
     assert!(stores[0].commit(births).await.unwrap().iter().all(Result::is_ok));
@@ -49,7 +49,7 @@ async fn two_that_dispatch_the_same_jobs_at_once_have_one_winner_each() {
 async fn no_dispatch_under_the_policy_before_is_committed_after_an_activation() {
     let stage = Arc::new(Stage::new().await);
     let stores = [Arc::new(stage.connect().await), Arc::new(stage.connect().await)];
-    let epoch = stores[0].attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = stores[0].attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     let births = stage.births("job", 600);
     let ids: Vec<JobId> = births.iter().map(|birth| birth.transition.job.request.job_id.clone()).collect();
     stores[0].commit(births).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_database_that_does_not_fit_is_refused_with_what_to_do() {
 async fn a_plain_life_is_few_rows_and_one_round_trip_a_step() {
     let stage = Stage::new().await;
     let store = PostgresStore::connect(lockgate_postgres::Options { writers: 1, ..stage.options() }).await.unwrap();
-    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     let minted = |n: u8| {
         let id = lockgate_core::ids::uuid_v7(lockgate_core::time::Timestamp::from_millis(1), [n; 10]);
         let new = lockgate_core::request::NewJob { topic: "job.echo".to_owned(), ..Default::default() };

@@ -14,11 +14,12 @@ use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
     KeptLine, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
-    Snapshots, StoreError, Timelines, Totals, Trail, Upkeep,
+    Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -109,6 +110,11 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::load(conn, &ids)).await
     }
 
+    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+        let (requests, now) = (requests.to_vec(), self.clock.now());
+        self.readers.run(move |conn| reads::taken(conn, &requests, now)).await
+    }
+
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
         let id = id.clone();
         self.readers.run(move |conn| reads::detail(conn, &id)).await
@@ -187,7 +193,12 @@ impl Sessions for SqliteStore {
         self.writer.run(1, move |ledger| ledger.close_edges(grace)).await
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
+    async fn attach(
+        &self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError> {
         let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
         self.writer.run(1, move |ledger| ledger.attach(&session, &edge, &profile)).await
     }

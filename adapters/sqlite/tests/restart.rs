@@ -27,7 +27,7 @@ use stage::{Stage, births, profile};
 async fn everything_acknowledged_is_there_after_a_restart() {
     let stage = Stage::new();
     let store = stage.open();
-    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     assert!(store.renew_edge(&"edge".into(), Duration::from_secs(6)).await.unwrap());
     store.acquire("lease", "me", Duration::from_secs(60)).await.unwrap();
     let results = store.commit(births(&stage, "job", 50)).await.unwrap();
@@ -53,7 +53,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
 async fn what_governance_decided_is_there_after_a_restart() {
     let stage = Stage::new();
     let store = stage.open();
-    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     store.commit(births(&stage, "job", 2)).await.unwrap();
     let jobs = store.load(&["job-0".into(), "job-1".into()]).await.unwrap().into_iter().flatten().collect::<Vec<_>>();
     let held = stage.held(&jobs[0], epoch);

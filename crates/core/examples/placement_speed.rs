@@ -49,6 +49,7 @@ fn worker(n: usize, fits: bool, dice: &mut Dice) -> Candidate {
         slots: 64,
         in_process: false,
         lost_after_ms: None,
+        owner: None,
     };
     let load = Load { cpu: dice.percent(), gpu: dice.percent(), memory: dice.percent() };
     Candidate { capacity: 1 + dice.below(64) as u32, profile: Arc::new(profile), spare: 0, active: 0, load, away: None }

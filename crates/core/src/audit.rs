@@ -1,9 +1,11 @@
 //! The audit trail: what governance did, row by row, and the chain of blocks that seals it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::ids::{ActorId, TenantId};
@@ -21,6 +23,31 @@ pub struct AuditEntry {
     pub subject: Arc<str>,
     #[serde(skip)]
     pub detail: Json,
+}
+
+impl AuditEntry {
+    /// Says where whoever acted was. It becomes part of the detail, and is sealed with it.
+    #[must_use]
+    pub fn seen_from(mut self, source: Option<IpAddr>) -> Self {
+        let Some(source) = source else { return self };
+        let mut detail = match serde_json::from_str(self.detail.as_str()) {
+            Ok(Value::Object(detail)) => detail,
+            Ok(Value::Null) | Err(_) => Map::new(),
+            Ok(other) => Map::from_iter([("detail".to_owned(), other)]),
+        };
+        detail.insert("source".to_owned(), source.to_string().into());
+        self.detail = Json::trusted(Value::Object(detail).to_string());
+        self
+    }
+
+    /// Where whoever acted was, if that was seen.
+    pub fn source(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Sourced {
+            source: Option<String>,
+        }
+        serde_json::from_str::<Sourced>(self.detail.as_str()).ok()?.source
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -336,6 +363,22 @@ mod tests {
         moved[0].entry.tenant = "acmea".into();
         moved[0].entry.actor = "nn".into();
         assert_eq!(block.verify(None, &moved).unwrap_err().what, Damage::Rows);
+    }
+
+    #[test]
+    fn where_somebody_was_is_part_of_what_is_sealed() {
+        let mut rows = rows(1..=1);
+        assert_eq!(rows[0].entry.source(), None);
+        let from = |text: &str| text.parse().ok();
+        rows[0].entry = rows[0].entry.clone().seen_from(from("192.0.2.7"));
+        assert_eq!(rows[0].entry.source().as_deref(), Some("192.0.2.7"));
+        assert_eq!(rows[0].entry.detail.as_str(), r#"{"rule":"r","source":"192.0.2.7"}"#);
+        let block = Block::over(None, &rows, Timestamp::from_millis(5_000)).unwrap();
+        rows[0].entry = rows[0].entry.clone().seen_from(from("192.0.2.8"));
+        assert_eq!(block.verify(None, &rows).unwrap_err().what, Damage::Rows);
+        let nothing = AuditEntry { detail: Json::null(), ..rows[0].entry.clone() };
+        assert_eq!(nothing.clone().seen_from(None), nothing);
+        assert_eq!(nothing.seen_from(from("::1")).detail.as_str(), r#"{"source":"::1"}"#);
     }
 
     #[test]

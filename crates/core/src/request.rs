@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +120,8 @@ pub struct Caller {
     pub sees_everyone: bool,
     /// What the caller is doing, as far as it says so.
     pub trace: Option<TraceParent>,
+    /// Where it is, by its connection.
+    pub source: Option<IpAddr>,
 }
 
 impl Caller {
@@ -136,6 +139,7 @@ impl Caller {
             sees_payloads: true,
             sees_everyone: true,
             trace: None,
+            source: None,
         }
     }
 }
@@ -302,6 +306,11 @@ impl JobRequest {
             run,
             gate: None,
         })
+    }
+
+    /// The client can name it again: by a key, or by an id of its own.
+    pub fn is_named(&self) -> bool {
+        self.id_chosen || self.idempotency_key.is_some()
     }
 
     /// The identity of what was asked. The actor and the trace are who and how, not what.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{PoolName, Topic, WorkerId};
+use crate::ids::{ActorId, PoolName, Topic, WorkerId};
 use crate::lane::Shape;
 use crate::pools::Pool;
 
@@ -29,6 +29,9 @@ pub struct WorkerProfile {
     /// Silence that is borne, where it is not what the installation says: of those who are spoken with by messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_after_ms: Option<u64>,
+    /// Whose credential it came in with, where one is asked for. Not what it says of itself: the gate says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ActorId>,
 }
 
 /// What a worker measured of its machine, in percent. Absent: not measured.
@@ -60,6 +63,11 @@ impl WorkerProfile {
     /// Silence after which it counts as lost.
     pub fn lost_after(&self, usual: Duration) -> Duration {
         self.lost_after_ms.map_or(usual, Duration::from_millis)
+    }
+
+    /// C-2: whether who comes now may go on as who came before. Without credentials everybody may, as they may do all else.
+    pub fn may_follow(&self, before: &Self) -> bool {
+        self.owner.is_none() || before.owner.is_none() || self.owner == before.owner
     }
 
     /// The feasibility chain without a pool's help: the first check that fails names the reason.
@@ -130,6 +138,7 @@ mod tests {
             slots: 1,
             in_process: false,
             lost_after_ms: None,
+            owner: None,
         }
     }
 

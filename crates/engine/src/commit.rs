@@ -1,13 +1,14 @@
 //! Commit, then act. The only place where a decision becomes durable and its effects happen.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
 use lockgate_core::policy::FailMode;
-use lockgate_core::request::JobRequest;
+use lockgate_core::request::{Caller, JobRequest};
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
 
@@ -176,7 +177,16 @@ impl Inner {
     }
 
     /// Decides one input for each job, commits, and decides again where somebody was faster.
-    pub(crate) async fn drive(&self, mut jobs: Vec<(Arc<Job>, Input)>) -> Result<Vec<Driven>, StoreError> {
+    pub(crate) async fn drive(&self, jobs: Vec<(Arc<Job>, Input)>) -> Result<Vec<Driven>, StoreError> {
+        self.drive_from(None, jobs).await
+    }
+
+    /// The same for a person, whose place goes on record.
+    pub(crate) async fn drive_from(
+        &self,
+        source: Option<IpAddr>,
+        mut jobs: Vec<(Arc<Job>, Input)>,
+    ) -> Result<Vec<Driven>, StoreError> {
         let mut results: Vec<Option<Driven>> = jobs.iter().map(|_| None).collect();
         let mut places: Vec<usize> = (0..jobs.len()).collect();
         for _ in 0..CONFLICTS_MAX {
@@ -185,7 +195,8 @@ impl Inner {
             let mut tried = Vec::with_capacity(jobs.len());
             for (((job, input), judgement), place) in jobs.drain(..).zip(judgements).zip(places.drain(..)) {
                 match job.next(input.clone(), &self.env(judgement)) {
-                    Ok(transition) => {
+                    Ok(mut transition) => {
+                        transition.source = source;
                         steps.push(Step { before: job.clone(), transition });
                         tried.push((place, job, input));
                     }
@@ -282,10 +293,15 @@ impl Inner {
         }
     }
 
-    /// One input for one job, driven to its end even if the caller goes away.
-    pub(crate) async fn drive_one(self: Arc<Self>, job: Arc<Job>, input: Input) -> Result<Arc<Job>, ApiError> {
-        let id = job.request.job_id.clone();
-        let driven = to_the_end(async move { self.drive(vec![(job, input)]).await }).await??.pop();
+    /// One input for one job by a caller, driven to its end even if they go away.
+    pub(crate) async fn drive_one(
+        self: Arc<Self>,
+        caller: &Caller,
+        job: Arc<Job>,
+        input: Input,
+    ) -> Result<Arc<Job>, ApiError> {
+        let (id, source) = (job.request.job_id.clone(), caller.source);
+        let driven = to_the_end(async move { self.drive_from(source, vec![(job, input)]).await }).await??.pop();
         driven.map_or_else(|| Err(ApiError::NotFound(id)), |driven| driven.map_err(ApiError::from))
     }
 }

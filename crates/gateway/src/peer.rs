@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection. Every request of it carries this as extensions.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
@@ -17,6 +17,13 @@ const SUBJECT_BYTES_MAX: usize = 512;
 /// Where a connection comes from. Behind a proxy that is the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
+
+impl PeerAddress {
+    /// As people write it, whatever kind of socket it came through.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.0.ip().to_canonical()
+    }
+}
 
 /// The certificate that a client has shown and the listener has verified.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -262,19 +262,23 @@ impl Doors {
         }
         let admitted = match &self.gate {
             Guard::Api(gate) => gate.admit(&mut request, is_grpc).await,
-            Guard::Metrics(gate) => gate.admit_scrape(&mut request).await,
+            Guard::Metrics(gate) => gate.admit_scrape(&mut request).await.map(|()| None),
             #[cfg(test)]
-            Guard::Nobody => Ok(()),
+            Guard::Nobody => Ok(None),
         };
-        if let Err(refusal) = admitted {
-            return Ok(if is_grpc { grpc::refused(&refusal) } else { rest::refused(&refusal) });
-        }
+        let leash = match admitted {
+            Ok(leash) => leash,
+            Err(refusal) => return Ok(if is_grpc { grpc::refused(&refusal) } else { rest::refused(&refusal) }),
+        };
         let router = match self.grpc {
             Some(grpc) if is_grpc => grpc,
             _ => self.rest,
         };
         match self.calls.answer(request.map(Body::new), |request| router.oneshot(request)).await {
-            Ok(answered) => answered,
+            Ok(answered) => answered.map(|response| match leash {
+                Some(leash) => leash.hold(response, is_grpc),
+                None => response,
+            }),
             Err(unanswered) if is_grpc => Ok(grpc::unanswered(unanswered)),
             Err(unanswered) => Ok(rest::unanswered(unanswered)),
         }

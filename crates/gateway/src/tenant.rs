@@ -7,6 +7,7 @@ use lockgate_core::trace::TraceParent;
 use lockgate_engine::ApiError;
 
 use crate::auth::{Admitted, Unguarded};
+use crate::peer::PeerAddress;
 
 pub(crate) const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -20,7 +21,8 @@ pub(crate) fn caller(headers: &HeaderMap, extensions: &Extensions) -> Result<Cal
         (None, Some(Unguarded)) => unverified(headers)?,
         (None, None) => return Err(ApiError::Internal("a request came past the gate".into())),
     };
-    Ok(Caller { trace: trace(headers), ..caller })
+    let source = extensions.get::<PeerAddress>().map(PeerAddress::ip);
+    Ok(Caller { trace: trace(headers), source, ..caller })
 }
 
 /// What the caller is doing. As the standard wants it, a context that cannot be read is no context: whoever put it there, a

@@ -225,6 +225,7 @@ pub(crate) struct DeadLetter {
 pub(crate) struct Replayed {
     pub(crate) matched: u64,
     pub(crate) replayed: u64,
+    pub(crate) no_room: u64,
     pub(crate) job_ids: Vec<String>,
 }
 

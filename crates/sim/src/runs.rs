@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::request::RequestHash;
 use lockgate_ports::{DagRow, Listing, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs, StoreError};
 
 use crate::store::FaultyStore;
@@ -45,6 +46,11 @@ impl Runs for FaultyStore {
     async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError> {
         self.before().await?;
         self.disk.run_since(id, version).await
+    }
+
+    async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError> {
+        self.before().await?;
+        self.disk.run_of_key(tenant, key).await
     }
 
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {

@@ -8,11 +8,12 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases,
-    Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Timelines, Totals, Upkeep,
+    Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
 };
 
 use crate::faults::{Fault, Faults};
@@ -101,6 +102,11 @@ impl Jobs for FaultyStore {
         let jobs = self.disk.load(ids).await;
         self.arrive_late().await;
         jobs
+    }
+
+    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+        self.before().await?;
+        self.disk.taken(requests).await
     }
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -201,7 +207,12 @@ impl Sessions for FaultyStore {
         outcome
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
+    async fn attach(
+        &self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError> {
         self.before().await?;
         let outcome = self.witness.attach(session, edge, profile).await;
         self.after().await?;

@@ -85,6 +85,7 @@ impl Life {
                 slots: 1 + u32::try_from(world.faults.below(4)).unwrap_or(0),
                 in_process: false,
                 lost_after_ms: None,
+                owner: None,
             },
             highest: 0,
             taken: BTreeSet::new(),
@@ -181,7 +182,7 @@ impl Life {
                 let inventory = self.inventory();
                 let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
                 let (number, highest_assignment) = (self.beats, self.highest);
-                outbox.beat = Some(Beat { number, highest_assignment, inventory, active_jobs, load });
+                outbox.beat = Some(Beat { number, highest_assignment, inventory, active_jobs, load, slots: None });
             }
         }
     }

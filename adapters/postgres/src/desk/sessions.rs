@@ -32,12 +32,13 @@ pub(crate) async fn attach(
     session: &SessionId,
     edge: &EdgeId,
     profile: &WorkerProfile,
-) -> Result<Attached, Fault> {
+) -> Result<Option<Attached>, Fault> {
     let profile = serde_json::to_string(profile)?;
     let sql = include_str!("../../queries/attach.sql");
     let rows = conn.rows(sql, &[&now, &session.as_str(), &edge.as_str(), &profile]).await?;
-    let row = rows.first().ok_or_else(|| Fault::Row("an attach had no epoch".to_owned()))?;
-    Ok(Attached { epoch: get::<i64>(row, 0)?.unsigned_abs(), sent_away: get(row, 1)? })
+    // None: it is another owner's.
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(Attached { epoch: get::<i64>(row, 0)?.unsigned_abs(), sent_away: get(row, 1)? }))
 }
 
 pub(crate) async fn send_away(conn: &mut Conn, now: Now, sessions: &[SessionId]) -> Result<(), Fault> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::request::RequestHash;
 use lockgate_ports::store::{DagRow, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
 use lockgate_ports::{Listing, StoreError};
 
@@ -46,6 +47,10 @@ impl Runs for PostgresStore {
         self.fenced().await?;
         let found = ask!(self, Reads, conn => reads::load_runs(conn, std::slice::from_ref(id), version))?;
         Ok(found.into_iter().next().flatten())
+    }
+
+    async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError> {
+        ask!(self, Reads, conn => reads::run_of_key(conn, self.now(), tenant, key))
     }
 
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {

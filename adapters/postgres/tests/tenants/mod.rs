@@ -90,7 +90,7 @@ fn run(id: &str, state: RunState) -> RunChange {
 async fn tallies_are_filled_from_what_an_older_schema_has() {
     let stage = Stage::new().await;
     let store = stage.connect().await;
-    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     let births = stage.births("job", 30);
     let ids: Vec<_> = births.iter().map(|birth| birth.transition.job.request.job_id.clone()).collect();
     store.commit(births).await.unwrap();

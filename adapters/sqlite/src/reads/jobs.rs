@@ -16,7 +16,7 @@ pub(crate) fn load(conn: &Connection, ids: &[JobId]) -> Result<Vec<Option<Job>>,
     ids.iter().map(|id| seq_of(conn, id)?.map_or(Ok(None), |seq| load_one(conn, seq))).collect()
 }
 
-fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, Fault> {
+pub(super) fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, Fault> {
     let mut query = conn.prepare_cached("SELECT seq FROM jobs WHERE job_id = ?1")?;
     Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }

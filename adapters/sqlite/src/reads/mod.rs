@@ -3,6 +3,7 @@
 mod credentials;
 mod jobs;
 mod lists;
+mod names;
 #[cfg(test)]
 mod plans;
 mod runs;
@@ -14,6 +15,7 @@ mod trail;
 pub(crate) use credentials::{credential, credentials};
 pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
 pub(crate) use lists::{dead_letters, list};
+pub(crate) use names::{key_owner, owner, run_of_key, taken};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, news, run_since, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{closed_holding, leases, open_sessions, outbox};

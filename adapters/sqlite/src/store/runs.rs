@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::request::RequestHash;
 use lockgate_ports::store::{DagRow, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
 use lockgate_ports::{Listing, StoreError};
 
@@ -50,6 +51,11 @@ impl Runs for SqliteStore {
     async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError> {
         let id = id.clone();
         self.readers.run(move |conn| reads::run_since(conn, &id, version)).await
+    }
+
+    async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError> {
+        let (tenant, key, now) = (tenant.clone(), key.to_owned(), self.clock.now());
+        self.readers.run(move |conn| reads::run_of_key(conn, &tenant, &key, now)).await
     }
 
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {

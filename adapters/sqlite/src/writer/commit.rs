@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::DeadLetter;
-use lockgate_core::request::RequestHash;
-use lockgate_ports::{ChangeError, OutboxEntry, Taken};
+use lockgate_ports::{ChangeError, OutboxEntry};
 use rusqlite::params;
 use rusqlite::types::FromSql;
 
 use super::Ledger;
 use crate::error::Fault;
-use crate::row::{priority_code, state};
+use crate::reads;
+use crate::row::priority_code;
 use crate::sheet::Sheet;
 
 /// An item refused, or a transaction failed: the first is an answer, the second is not.
@@ -72,7 +72,7 @@ impl Ledger<'_> {
     pub(super) fn insert(&mut self, sheet: &Sheet) -> Answer<JobSeq> {
         let request = &sheet.change.transition.job.request;
         if let Some(key) = &request.idempotency_key
-            && let Some(seq) = self.key_owner(request.tenant.as_str(), key)?
+            && let Some(seq) = reads::key_owner(self.conn, request.tenant.as_str(), key, self.now)?
         {
             return Ok(Err(self.taken(seq, true)?));
         }
@@ -105,12 +105,6 @@ impl Ledger<'_> {
         Ok(if moved { Ok(JobSeq(seq)) } else { Err(ChangeError::Conflict) })
     }
 
-    /// The job that an idempotency key names, if the key is still in its life.
-    fn key_owner(&self, tenant: &str, key: &str) -> Result<Option<i64>, Fault> {
-        let sql = "SELECT seq FROM idempotency WHERE tenant = ?1 AND key = ?2 AND free_at > ?3";
-        self.number(sql, params![tenant, key, self.now.as_millis()])
-    }
-
     fn take_key(&self, tenant: &str, key: &str, seq: i64) -> Result<(), Fault> {
         let free_at = self.now + lockgate_ports::store::KEY_LIFE;
         let sql = "INSERT OR REPLACE INTO idempotency (tenant, key, seq, free_at) VALUES (?1, ?2, ?3, ?4)";
@@ -119,16 +113,9 @@ impl Ledger<'_> {
     }
 
     fn taken(&self, seq: i64, by_key: bool) -> Result<ChangeError, Fault> {
-        let mut query = self.conn.prepare_cached(include_str!("../../queries/taken.sql"))?;
-        let mut rows = query.query([seq])?;
-        let row = rows.next()?.ok_or_else(|| Fault::Row(format!("job {seq} is named and not there")))?;
-        Ok(ChangeError::Taken(Box::new(Taken {
-            job_id: row.get_ref(0)?.as_str()?.into(),
-            tenant: row.get_ref(1)?.as_str()?.into(),
-            hash: RequestHash(row.get(2)?),
-            state: state(row.get(3)?)?,
-            by_key,
-        })))
+        let taken = reads::owner(self.conn, seq, by_key)?;
+        let taken = taken.ok_or_else(|| Fault::Row(format!("job {seq} is named and not there")))?;
+        Ok(ChangeError::Taken(Box::new(taken)))
     }
 
     fn keep_letter(&mut self, seq: JobSeq, letter: &DeadLetter) -> Result<(), Fault> {

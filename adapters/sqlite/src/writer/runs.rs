@@ -2,7 +2,7 @@
 
 use lockgate_core::dag::RunState;
 use lockgate_core::ids::{JobSeq, RunId};
-use lockgate_core::request::{RequestHash, RunRef};
+use lockgate_core::request::RunRef;
 use lockgate_ports::store::{DagRow, KEY_LIFE, NewDag, RunRefusal};
 use rusqlite::{OptionalExtension, params};
 
@@ -79,24 +79,15 @@ impl Ledger<'_> {
     fn refuses(&self, sheet: &RunSheet, version: Option<i64>) -> Result<Option<RunRefusal>, Fault> {
         let head = &sheet.head;
         if let Some(key) = &sheet.key
-            && let Some(taken) = self.run_of_key(head.tenant.as_str(), &key.key)?
+            && let Some((run, hash)) = reads::run_of_key(self.conn, &head.tenant, &key.key, self.now)?
         {
-            return Ok(Some(taken));
+            return Ok(Some(RunRefusal::Taken { run, hash }));
         }
         let mut fits = version.unwrap_or(0) + 1 == head.version && !sheet.has_twins;
         for job in &sheet.jobs {
             fits = fits && self.seq_of(&job.change.transition.job.request.job_id)?.is_none();
         }
         Ok((!fits).then_some(RunRefusal::Conflict))
-    }
-
-    /// The run that a key names, if the key is still in its life.
-    fn run_of_key(&self, tenant: &str, key: &str) -> Result<Option<RunRefusal>, Fault> {
-        let sql = "SELECT run_id, hash FROM run_keys WHERE tenant = ?1 AND key = ?2 AND free_at > ?3";
-        let mut query = self.conn.prepare_cached(sql)?;
-        let mut rows = query.query(params![tenant, key, self.now.as_millis()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(RunRefusal::Taken { run: row.get_ref(0)?.as_str()?.into(), hash: RequestHash(row.get(1)?) }))
     }
 
     fn write_head(&self, sheet: &RunSheet) -> Result<i64, Fault> {

@@ -138,5 +138,6 @@ pub(crate) fn profile() -> WorkerProfile {
         slots: 1,
         in_process: false,
         lost_after_ms: None,
+        owner: None,
     }
 }

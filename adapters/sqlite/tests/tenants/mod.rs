@@ -27,7 +27,7 @@ struct Life<'s> {
 impl<'s> Life<'s> {
     async fn begin(stage: &'s Stage) -> Self {
         let store = stage.open();
-        let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().epoch;
+        let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
         Self { stage, store, epoch }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -191,7 +192,7 @@ impl Credential {
 
     pub fn identity(&self) -> Identity {
         let Self { actor, actor_type, grant, id, .. } = self.clone();
-        Identity { actor, actor_type, grant, via: id }
+        Identity { actor, actor_type, grant, via: id, source: None }
     }
 }
 
@@ -203,6 +204,8 @@ pub struct Identity {
     pub grant: Grant,
     /// What they came in with.
     pub via: CredentialId,
+    /// Where from, by their connection.
+    pub source: Option<IpAddr>,
 }
 
 impl Identity {
@@ -220,6 +223,7 @@ impl Identity {
             sees_payloads: self.grant.allows(Permission::SeePayloads),
             sees_everyone: self.grant.reach == Reach::Everyone,
             trace: None,
+            source: self.source,
         })
     }
 }

@@ -92,6 +92,7 @@ fn a_caller_acts_for_a_tenant_in_reach() {
         actor_type: None,
         grant: grant(&[Role::Viewer], reach),
         via: CredentialId::from("x"),
+        source: None,
     };
     let tenant = |identity: &Identity, asked: Option<&str>| {
         let asked = asked.map(TenantId::from);

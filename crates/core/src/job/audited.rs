@@ -1,5 +1,7 @@
 //! Which facts about a job belong in the audit trail: what policy refused or asked, and what people decided.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 
 use super::{EventKind, JobEvent, Transition};
@@ -51,6 +53,8 @@ fn detail(transition: &Transition, event: &JobEvent) -> Json {
         topic: &'a str,
         submitter: &'a str,
         event: &'a JobEvent,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        source: Option<IpAddr>,
     }
     let request = &transition.job.request;
     let detail = Detail {
@@ -58,6 +62,8 @@ fn detail(transition: &Transition, event: &JobEvent) -> Json {
         topic: request.topic.as_str(),
         submitter: request.actor.as_str(),
         event,
+        // What the platform does because of it has no place.
+        source: transition.source.filter(|_| event.actor.is_some()),
     };
     Json::trusted(serde_json::to_string(&detail).unwrap_or_else(|_| "null".to_owned()))
 }

@@ -1,6 +1,7 @@
 //! What a decision returns: the next state, what to write with it, and what to do after the commit.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub struct Transition {
     pub dead_letter: Option<DeadLetter>,
     pub result: Option<Json>,
     pub evidence: Evidence,
+    /// Where the person was who decided this, if one did.
+    pub source: Option<IpAddr>,
     /// Duties of the job before.
     pub(super) owed: Vec<Duty>,
 }
@@ -84,6 +87,7 @@ impl Transition {
             dead_letter: None,
             result: None,
             evidence: Evidence::Version,
+            source: None,
             owed: Duty::ALL.into_iter().filter(|duty| job.owes(*duty)).collect(),
         }
     }

@@ -23,6 +23,14 @@ pub struct Candidate {
     pub away: Option<Away>,
 }
 
+impl Candidate {
+    /// Whether nothing has changed that places depend on. What a worker is does not change while it is attached.
+    pub fn same_room(&self, other: &Self) -> bool {
+        let room = |it: &Self| (it.capacity, it.spare, it.active, it.load, it.away);
+        room(self) == room(other)
+    }
+}
+
 /// Why a worker gets nothing, whatever it could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Away {

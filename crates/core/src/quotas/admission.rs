@@ -70,13 +70,14 @@ impl Quota {
         }
     }
 
+    /// What starts by itself later is not asked for again, so there must be room for its first job now.
     pub fn admit_run(&self, tenant: &TenantId, has: &Room) -> Result<(), Limited> {
         match self.runs {
             Some(max) if has.runs >= max => {
                 let text = format!("tenant {tenant:?} has reached its quota of {max} runs that are not over; let some end");
                 Err(Limited { by: LimitedBy::Quota, text, retry_after: ASK_AGAIN })
             }
-            _ => Ok(()),
+            _ => self.admit_job(tenant, has, 0),
         }
     }
 }

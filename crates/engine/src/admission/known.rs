@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockgate_core::ids::{PoolName, TenantId};
-use lockgate_core::quotas::{Limited, Meter, Quota, Quotas, Room};
-use lockgate_core::request::JobRequest;
+use lockgate_core::lane::Priority;
+use lockgate_core::quotas::{Limited, Meter, Quotas, Room};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::Usage;
-
-use super::bytes;
 
 /// How long what the Store says of a tenant is good for.
 const FRESH: Duration = Duration::from_secs(1);
@@ -35,6 +33,15 @@ struct Tenant {
     has: Room,
     asked_at: Timestamp,
     under_way: Room,
+}
+
+/// What somebody wants room for.
+pub(super) struct Asked<'a> {
+    pub(super) tenant: &'a TenantId,
+    pub(super) priority: Priority,
+    /// Where it will wait, if that matters.
+    pub(super) pools: Vec<PoolName>,
+    pub(super) more: Room,
 }
 
 /// What was let in by one call, until its commit has answered.
@@ -88,38 +95,33 @@ impl Known {
         }
     }
 
-    /// `pool` where it matters.
-    pub(super) fn admit_job(
+    pub(super) fn admit(
         &mut self,
         quotas: &Quotas,
-        job: &JobRequest,
-        pool: Option<PoolName>,
+        asked: &Asked<'_>,
         now: Timestamp,
         let_in: &mut LetIn,
     ) -> Result<(), Limited> {
-        let priority = job.priority.unwrap_or_default();
-        let quota = quotas.of(&job.tenant);
-        if let Some(known) = self.tenants.get(&job.tenant).filter(|_| quota.counts()) {
-            quota.admit_job(&job.tenant, &known.has, bytes(job))?;
+        let Asked { tenant, priority, ref pools, more } = *asked;
+        let quota = quotas.of(tenant);
+        if let Some(known) = self.tenants.get(tenant).filter(|_| quota.counts()) {
+            match more.runs {
+                0 => quota.admit_job(tenant, &known.has, more.stored_bytes)?,
+                _ => quota.admit_run(tenant, &known.has)?,
+            }
         }
         quotas.ceilings.admit(priority, self.live, &mut self.all, now)?;
-        if let Some(pool) = pool {
+        for pool in pools {
             let meter = self.pools.entry(pool.clone()).or_default();
-            quotas.ceilings.admit_to(&pool, priority, meter, now)?;
-            meter.admit(1);
+            quotas.ceilings.admit_to(pool, priority, meter, now)?;
+        }
+        for pool in pools {
+            self.pools.entry(pool.clone()).or_default().admit(1);
             *self.under_way_to.entry(pool.clone()).or_default() += 1;
-            *let_in.pools.entry(pool).or_default() += 1;
+            *let_in.pools.entry(pool.clone()).or_default() += 1;
         }
-        (self.live, self.under_way) = (self.live + 1, self.under_way + 1);
-        self.count(&job.tenant, Room { jobs: 1, runs: 0, stored_bytes: bytes(job) }, let_in);
-        Ok(())
-    }
-
-    pub(super) fn admit_run(&mut self, quota: &Quota, tenant: &TenantId, let_in: &mut LetIn) -> Result<(), Limited> {
-        if let Some(known) = self.tenants.get(tenant).filter(|_| quota.counts()) {
-            quota.admit_run(tenant, &known.has)?;
-        }
-        self.count(tenant, Room { jobs: 0, runs: 1, stored_bytes: 0 }, let_in);
+        (self.live, self.under_way) = (self.live + more.jobs, self.under_way + more.jobs);
+        self.count(tenant, more, let_in);
         Ok(())
     }
 

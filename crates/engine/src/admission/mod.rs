@@ -3,13 +3,16 @@
 //! What is known here is a moment old and leaves out what other processes let in meanwhile. That is enough: admission keeps
 //! a crowd out, it does not count heads.
 
+mod again;
 mod known;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::TenantId;
-use lockgate_core::quotas::{Limited, Quota, Quotas};
+use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::lane::Shape;
+use lockgate_core::pools::Routing;
+use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
 use lockgate_core::rate::Rate;
 use lockgate_core::request::{Caller, JobRequest};
 use lockgate_ports::memory::Buckets;
@@ -18,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::Inner;
 use crate::error::ApiError;
-use known::{Known, LetIn};
+use known::{Asked, Known, LetIn};
 
 #[derive(Default)]
 pub(crate) struct Admission {
@@ -40,61 +43,62 @@ impl Drop for Ticket {
     }
 }
 
+/// What became of a batch.
+pub(crate) struct Admitted<T> {
+    /// Keep it until the commit of those that were let in has answered.
+    pub(crate) ticket: Ticket,
+    /// Those for which there is no room, with their places. They are errors in the batch, and not counted yet.
+    pub(crate) refused: Vec<(usize, T)>,
+}
+
 impl Inner {
     /// Lets jobs of one caller in, in the order given; those for which there is no room become errors. The others count
-    /// until the ticket is gone: keep it until their commit has answered.
+    /// until the ticket is gone.
     pub(crate) async fn admit<T>(
         self: &Arc<Self>,
         caller: &Caller,
         jobs: &mut [Result<T, ApiError>],
         request: impl Fn(&T) -> &Arc<JobRequest> + Send,
-    ) -> Result<Ticket, StoreError> {
+    ) -> Result<Admitted<T>, StoreError> {
         let quotas = self.config.quotas();
         let quota = quotas.of(&caller.tenant);
         refuse_large(quota, jobs, &request);
         let want = u32::try_from(jobs.iter().flatten().count()).unwrap_or(u32::MAX);
         let grant = self.take_tokens(caller, quota, want).await;
-        if quota.counts() {
-            self.look_up(caller).await?;
-        }
+        self.look_up(&quotas, &caller.tenant).await?;
         let (mut granted, now) = (grant.granted, self.ports.clock.now());
         let routing = self.routing();
-        let pool = |job: &JobRequest| Some(routing.pools.route(&job.shape()).ok()?.first().clone());
-        let mut ticket = Ticket { inner: self.clone(), tenant: caller.tenant.clone(), let_in: LetIn::default() };
+        let (mut ticket, mut refused) = (self.ticket(&caller.tenant), Vec::new());
         let mut known = self.admission.known.lock();
-        for job in jobs {
+        for (place, job) in jobs.iter_mut().enumerate() {
             let Ok(checked) = job else { continue };
             let asked = request(checked);
             let decided = match granted.checked_sub(1) {
                 None => Err(Quota::too_fast(&caller.tenant, grant.again_in)),
                 Some(left) => {
                     granted = left;
-                    let pool = asks_for_pool(&quotas).then(|| pool(asked)).flatten();
-                    known.admit_job(&quotas, asked, pool, now, &mut ticket.let_in)
+                    let pools = || waits_in(&routing, &asked.shape());
+                    let asked = Asked {
+                        tenant: &caller.tenant,
+                        priority: asked.priority.unwrap_or_default(),
+                        pools: if asks_for_pool(&quotas) { pools() } else { Vec::new() },
+                        more: Room { jobs: 1, runs: 0, stored_bytes: bytes(asked) },
+                    };
+                    known.admit(&quotas, &asked, now, &mut ticket.let_in)
                 }
             };
-            if let Err(limited) = decided {
-                *job = Err(self.refused(limited));
+            if let Err(limited) = decided
+                && let Ok(checked) = std::mem::replace(job, Err(ApiError::Limited(limited)))
+            {
+                refused.push((place, checked));
             }
         }
         drop(known);
-        Ok(ticket)
+        Ok(Admitted { ticket, refused })
     }
 
-    /// Lets one run in, which counts until the ticket is gone.
-    pub(crate) async fn admit_run(self: &Arc<Self>, caller: &Caller) -> Result<Ticket, ApiError> {
-        let quotas = self.config.quotas();
-        let quota = quotas.of(&caller.tenant);
-        let grant = self.take_tokens(caller, quota, 1).await;
-        if grant.granted == 0 {
-            return Err(self.refused(Quota::too_fast(&caller.tenant, grant.again_in)));
-        }
-        if quota.counts() {
-            self.look_up(caller).await?;
-        }
-        let mut ticket = Ticket { inner: self.clone(), tenant: caller.tenant.clone(), let_in: LetIn::default() };
-        let decided = self.admission.known.lock().admit_run(quota, &caller.tenant, &mut ticket.let_in);
-        decided.map_err(|limited| self.refused(limited)).map(|()| ticket)
+    fn ticket(self: &Arc<Self>, tenant: &TenantId) -> Ticket {
+        Ticket { inner: self.clone(), tenant: tenant.clone(), let_in: LetIn::default() }
     }
 
     async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> Grant {
@@ -115,10 +119,9 @@ impl Inner {
         self.admission.buckets.take(&buckets, want, self.ports.clock.now())
     }
 
-    /// Makes sure that what the tenant has is known, and not from too long ago.
-    async fn look_up(&self, caller: &Caller) -> Result<(), StoreError> {
-        let tenant = &caller.tenant;
-        if self.admission.known.lock().is_fresh(tenant, self.ports.clock.now()) {
+    /// Makes sure that what the tenant has is known where it matters, and not from too long ago.
+    async fn look_up(&self, quotas: &Quotas, tenant: &TenantId) -> Result<(), StoreError> {
+        if !quotas.of(tenant).counts() || self.admission.known.lock().is_fresh(tenant, self.ports.clock.now()) {
             return Ok(());
         }
         let usage = self.ports.store.usage(std::slice::from_ref(tenant)).await?;
@@ -138,10 +141,15 @@ impl Inner {
         Ok(())
     }
 
-    fn refused(&self, limited: Limited) -> ApiError {
+    pub(crate) fn refused(&self, limited: Limited) -> ApiError {
         self.metrics.admission.refused(limited.by);
         ApiError::Limited(limited)
     }
+}
+
+/// The pool that a job is offered to first.
+fn waits_in(routing: &Routing, shape: &Shape) -> Vec<PoolName> {
+    routing.pools.route(shape).ok().map(|pools| pools.first().clone()).into_iter().collect()
 }
 
 /// Whether it matters how much waits for one pool.

@@ -37,8 +37,10 @@ impl Engine {
             inner.configs_once().await?;
             check(&hello, &inner.routing().pools).map_err(|_| error)?;
         }
-        let Attached { epoch, sent_away } =
-            inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let attached = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let Some(Attached { epoch, sent_away }) = attached else {
+            return Err(ApiError::Forbidden("the session belongs to a worker with another credential".into()));
+        };
         let lost_after = hello.profile.lost_after(inner.settings.lost_after);
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;
@@ -136,7 +138,7 @@ fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
 }
 
 /// Bounds the inventory in one beat.
-const SLOTS_MAX: u32 = 10_000;
+pub(super) const SLOTS_MAX: u32 = 10_000;
 
 /// What the Store says a session holds, sorted by what the worker says of it.
 struct Reconciled {

@@ -69,6 +69,8 @@ pub struct Beat {
     /// Slots in use. The inventory also names what waits and what has ended.
     pub active_jobs: u32,
     pub load: Load,
+    /// How many it has from now on; none where that is as before.
+    pub slots: Option<u32>,
 }
 
 #[derive(Clone, Debug)]

@@ -228,14 +228,20 @@ impl Inner {
         let inventory: BTreeSet<AttemptToken> = beat.inventory.into_iter().map(|item| item.token).collect();
         let heard = self.edge.with(session, epoch, |s| {
             (s.load, s.active_jobs) = (beat.load, beat.active_jobs);
+            let before = s.profile.slots;
+            let resized = beat.slots.filter(|slots| s.resize(*slots)).map(|slots| slots > before);
             let gone = |job: &Arc<Job>| {
                 let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
                 number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
             };
             let lost = s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
-            (lost, s.let_go(beat.highest_assignment, &inventory))
+            (lost, s.let_go(beat.highest_assignment, &inventory), resized)
         });
-        let (lost, let_go) = heard.unwrap_or_default();
+        let (lost, let_go, resized) = heard.unwrap_or_default();
+        if let Some(grown) = resized {
+            self.metrics.pools.resized(grown);
+            self.wake.dispatch.notify_one();
+        }
         self.let_go(session, let_go).await;
         let evidence = Evidence::Attached { session: session.clone(), epoch };
         // A failure is retried by the next beat, which says the same.

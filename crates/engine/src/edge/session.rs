@@ -8,6 +8,7 @@ use lockgate_core::job::Job;
 use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::trace::TraceParent;
 
+use super::attach::SLOTS_MAX;
 use super::sessions::{Session, State};
 use super::{Assignment, ToWorker};
 
@@ -22,7 +23,7 @@ impl State {
         }
         let now = session.candidate();
         match self.roster.get(id) {
-            Some(known) if (known.active, known.load, known.away) == (now.active, now.load, now.away) => {}
+            Some(known) if known.same_room(&now) => {}
             Some(_) => self.roster.change(id, |known| *known = now),
             None => self.roster.insert(id.clone(), now),
         }
@@ -44,6 +45,15 @@ impl Session {
             load: self.load,
             away,
         }
+    }
+
+    /// The worker says how many jobs it runs at once from now on. Whether that changed anything.
+    pub(super) fn resize(&mut self, slots: u32) -> bool {
+        if slots == self.profile.slots || !(1..=SLOTS_MAX).contains(&slots) {
+            return false;
+        }
+        Arc::make_mut(&mut self.profile).slots = slots;
+        true
     }
 
     /// Places in use.

@@ -12,10 +12,13 @@ use super::{Lead, tick};
 use crate::Inner;
 
 const EVERY: Duration = Duration::from_secs(1);
+/// Moves kept while they cannot be put on record: hours of a breaker that opens again and again.
+const UNTOLD_MAX: usize = 1_000;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut untold = Vec::new();
     while tick(&mut stop, EVERY).await {
-        if let Err(error) = inner.breakers_once().await {
+        if let Err(error) = inner.breakers_once(&mut untold).await {
             inner.health.store_failed(&error);
             tracing::warn!(%error, "moves of circuit breakers could not be put on record");
         }
@@ -24,14 +27,21 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     /// Every process counts what it noticed; a breaker that all share is put on record by one scheduler.
-    async fn breakers_once(&self) -> Result<(), StoreError> {
+    /// What could not be put on record stays untold, for the next time.
+    async fn breakers_once(&self, untold: &mut Vec<BreakerMove>) -> Result<(), StoreError> {
         let moves = self.ports.kernel.breaker_moves();
         moves.iter().for_each(|moved| self.metrics.governance.breaker_moved(moved));
-        let told = moves.is_empty() || !self.settings.roles.scheduler;
-        if told || !self.leads(Lead::Ledger, self.settings.expire_every).await? {
+        untold.extend(moves);
+        untold.drain(..untold.len().saturating_sub(UNTOLD_MAX));
+        if untold.is_empty() {
             return Ok(());
         }
-        self.ports.store.append_audit(moves.into_iter().map(entry).collect()).await
+        let is_ours = self.settings.roles.scheduler && self.leads(Lead::Ledger, self.settings.expire_every).await?;
+        if is_ours {
+            self.ports.store.append_audit(untold.iter().cloned().map(entry).collect()).await?;
+        }
+        untold.clear();
+        Ok(())
     }
 }
 

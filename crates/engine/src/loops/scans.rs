@@ -54,6 +54,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 #[derive(Default)]
 struct Outage {
     walked: bool,
+    /// Behind results that nobody could look at: those after them have their turn before these are tried again.
+    after: JobSeq,
 }
 
 impl Inner {
@@ -62,12 +64,13 @@ impl Inner {
         if outage.walked || (!came && !self.leads(Lead::Scans, self.settings.scan_every).await?) {
             return Ok(());
         }
-        let mut after = JobSeq::default();
+        let mut after = std::mem::take(&mut outage.after);
+        let from_the_first = after == JobSeq::default();
         loop {
             let mut jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
             let away = !self.ports.kernel.scans();
             let Some(last) = jobs.last() else {
-                outage.walked = away;
+                outage.walked = away && from_the_first;
                 return Ok(());
             };
             after = last.seq;
@@ -85,6 +88,7 @@ impl Inner {
             // Whoever could look at none of these cannot look at the next, which wait for another tick. Once the breaker
             // is open, that may be long: what must not wait comes out first.
             if silent && self.ports.kernel.scans() {
+                outage.after = after;
                 return Ok(());
             }
         }

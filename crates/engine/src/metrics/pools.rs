@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lockgate_core::ids::PoolName;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -15,6 +16,11 @@ use super::level;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByPool {
     pool: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByWay {
+    way: &'static str,
 }
 
 /// One pool as this process sees it.
@@ -37,12 +43,15 @@ pub(crate) struct PoolMetrics {
     workers: Family<ByPool, Gauge>,
     slots: Family<ByPool, Gauge>,
     busy: Family<ByPool, Gauge>,
+    resized: Family<ByWay, Counter>,
     /// Pools that have gauges now.
     shown: Arc<Mutex<BTreeSet<PoolName>>>,
 }
 
 impl PoolMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+        let resized = Family::<ByWay, Counter>::default();
+        registry.register("worker_slots_changed", "Workers that changed how many jobs they run at once", resized.clone());
         let mut gauge = |name, help| {
             let family = Family::<ByPool, Gauge>::default();
             registry.register(name, help, family.clone());
@@ -53,8 +62,13 @@ impl PoolMetrics {
             workers: gauge("pool_workers", "Worker sessions of the pool that are attached to this process"),
             slots: gauge("pool_slots", "Places of those workers"),
             busy: gauge("pool_slots_busy", "Places of those workers that hold an attempt"),
+            resized,
             shown: Arc::default(),
         }
+    }
+
+    pub(crate) fn resized(&self, grown: bool) {
+        self.resized.get_or_create(&ByWay { way: if grown { "up" } else { "down" } }).inc();
     }
 
     pub(crate) fn set(&self, pools: &BTreeMap<PoolName, PoolLevel>) {

@@ -70,6 +70,7 @@ impl Engine {
         let detail = Json::trusted(serde_json::json!({ "via": identity.via, "why": why }).to_string());
         let (actor, subject) = (identity.actor.clone(), asked.into());
         let entry = AuditEntry { at: now, tenant, actor, action: Action::AccessRefused, subject, detail };
+        let entry = entry.seen_from(identity.source);
         if let Err(error) = self.inner.ports.store.append_audit(vec![entry]).await {
             tracing::warn!(%error, "a refusal could not be recorded");
         }
@@ -230,6 +231,7 @@ impl Engine {
 
     async fn keep(&self, by: &Identity, credential: &Credential) -> Result<(), ApiError> {
         let entry = record(Action::CredentialCreated, &by.actor, credential, credential.created_at, Some(&by.via));
+        let entry = entry.seen_from(by.source);
         let (inner, kept) = (self.inner.clone(), credential.clone());
         let added = to_the_end(async move {
             let (id, now) = (kept.id.clone(), kept.created_at);
@@ -255,6 +257,7 @@ impl Engine {
     ) -> Result<Credential, ApiError> {
         let now = self.inner.ports.clock.now();
         let entry = record(Action::CredentialEnded, &by.actor, credential, now, successor.or(Some(&by.via)));
+        let entry = entry.seen_from(by.source);
         let (inner, id) = (self.inner.clone(), credential.id.clone());
         let ended = to_the_end(async move {
             let ended = inner.ports.store.end_credential(&id, at, entry).await?;

@@ -61,7 +61,7 @@ impl Engine {
             request_hash: answer.request_hash,
             rule_hash: answer.rule_hash,
         };
-        match self.inner.clone().drive_one(job, Input::Vote(ballot)).await {
+        match self.inner.clone().drive_one(caller, job, Input::Vote(ballot)).await {
             Ok(job) => Ok(Job::clone(&job)),
             Err(ApiError::State(Illegal::AlreadyVoted)) if answer.answer == Answer::Approve => {
                 Ok(Job::clone(&*self.inner.find(caller, &answer.job_id).await?))

@@ -13,6 +13,6 @@ impl Engine {
     pub async fn cancel(&self, caller: &Caller, id: &JobId, note: Option<Arc<str>>) -> Result<JobState, ApiError> {
         let job = self.inner.find(caller, id).await?;
         let input = Input::Cancel { actor: caller.actor.clone(), note };
-        Ok(self.inner.clone().drive_one(job, input).await?.state())
+        Ok(self.inner.clone().drive_one(caller, job, input).await?.state())
     }
 }

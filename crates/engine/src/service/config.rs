@@ -154,5 +154,6 @@ impl Inner {
             subject: subject.clone(),
             detail: Json::trusted(detail.to_string()),
         }
+        .seen_from(caller.source)
     }
 }

@@ -88,7 +88,7 @@ impl Engine {
         // What is recorded passes the output rules like any text of an attempt.
         let action = Action { value: self.inner.ports.kernel.clean(&job.request, action.value.clone()), ..action };
         let input = Input::Checked { token, action, verdict: verdict.clone() };
-        self.inner.clone().drive_one(job, input).await?;
+        self.inner.clone().drive_one(caller, job, input).await?;
         Ok(verdict)
     }
 

@@ -13,7 +13,7 @@ impl Engine {
     pub async fn release(&self, caller: &Caller, id: &JobId, note: Option<Arc<str>>) -> Result<Job, ApiError> {
         let job = self.inner.find(caller, id).await?;
         let input = Input::Release { actor: caller.actor.clone(), note };
-        let released = self.inner.clone().drive_one(job, input).await?;
+        let released = self.inner.clone().drive_one(caller, job, input).await?;
         Ok(Job::clone(&released))
     }
 }

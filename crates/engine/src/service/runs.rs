@@ -8,6 +8,7 @@ use lockgate_core::dag::saga::outline;
 use lockgate_core::dag::{Dag, DagRef, NodeKey, Run, RunHead, RunState, asked};
 use lockgate_core::ids::{RunId, check_name};
 use lockgate_core::limits::PAYLOAD_BYTES_MAX;
+use lockgate_core::quotas::Limited;
 use lockgate_core::request::Caller;
 use lockgate_ports::{Listing, Mint, RunKey, RunQuery, RunRefusal};
 use serde_json::Value;
@@ -66,9 +67,12 @@ impl Engine {
         }
         let view = self.dag(caller, &start.dag, start.version).await?;
         let params = view.dag.check_params(&start.params).map_err(ApiError::Invalid)?;
-        let ticket = self.inner.admit_run(caller).await?;
         let hash = asked(&start.dag, start.version, &start.params);
         let key = start.idempotency_key.as_deref().map(|key| RunKey { key: key.into(), hash });
+        let ticket = match self.inner.admit_run(caller, &view.dag).await? {
+            Ok(ticket) => ticket,
+            Err(limited) => return self.started_already(caller, key, limited).await,
+        };
         let inner = self.inner.clone();
         let now = inner.ports.clock.now();
         let id = RunId::new(format!("{}{}", RunId::PREFIX, inner.ports.entropy.uuid(now)));
@@ -91,15 +95,27 @@ impl Engine {
         .await??;
         match begun {
             Ok(()) => Ok(StartedRun { run: id, dag: of, existing: false }),
-            Err(RunRefusal::Taken { run, hash: first }) if first == hash => {
-                let dag = self.run_head(caller, &run).await?.dag;
-                Ok(StartedRun { run, dag, existing: true })
-            }
-            Err(RunRefusal::Taken { run, .. }) => {
-                Err(ApiError::KeyTaken { what: "the idempotency key", first: run.to_string() })
-            }
+            Err(RunRefusal::Taken { run, hash: first }) => self.same_run(caller, run, first == hash).await,
             Err(RunRefusal::Conflict) => Err(ApiError::Unavailable("the run could not begin; try again".into())),
         }
+    }
+
+    /// There is no room; but whoever starts again what it started before gets its run back.
+    async fn started_already(&self, caller: &Caller, key: Option<RunKey>, limited: Limited) -> Result<StartedRun, ApiError> {
+        if let Some(RunKey { key, hash }) = key
+            && let Ok(Some((run, first))) = self.inner.ports.store.run_of_key(&caller.tenant, &key).await
+        {
+            return self.same_run(caller, run, first == hash).await;
+        }
+        Err(self.inner.refused(limited))
+    }
+
+    async fn same_run(&self, caller: &Caller, run: RunId, is_same: bool) -> Result<StartedRun, ApiError> {
+        if !is_same {
+            return Err(ApiError::KeyTaken { what: "the idempotency key", first: run.to_string() });
+        }
+        let dag = self.run_head(caller, &run).await?.dag;
+        Ok(StartedRun { run, dag, existing: true })
     }
 
     pub async fn run_view(&self, caller: &Caller, id: &RunId) -> Result<RunView, ApiError> {
@@ -131,9 +147,19 @@ impl Engine {
         check_params(&order, &view)?;
         let (action, detail) = record(&order);
         let order = in_indexes(order, &view.dag, caller)?;
+        let ticket = match &order {
+            Order::Rerun { from, .. } if view.run.head.state.is_over() => {
+                Some(self.inner.admit_rerun(&caller.tenant, &view.dag, from).await?)
+            }
+            _ => None,
+        };
         let audit = vec![self.inner.entry(caller, action, &id.as_str().into(), &detail)];
         let (inner, id) = (self.inner.clone(), id.clone());
-        let mut head = to_the_end(async move { inner.order(&id, order, audit).await }).await??;
+        let mut head = to_the_end(async move {
+            let _until_answered = ticket;
+            inner.order(&id, order, audit).await
+        })
+        .await??;
         if !caller.sees_payloads {
             head.hide();
         }

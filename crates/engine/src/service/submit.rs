@@ -1,5 +1,6 @@
 //! Submit: check, admit, judge, commit, acknowledge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
@@ -9,6 +10,7 @@ use lockgate_core::request::{Caller, JobRequest, NewJob, RequestHash};
 use lockgate_ports::{ChangeError, Mint, Taken};
 
 use super::to_the_end;
+use crate::admission::Admitted;
 use crate::error::ApiError;
 use crate::traces::{Entry, Lap};
 use crate::{Engine, Inner};
@@ -43,7 +45,8 @@ impl Engine {
         };
         let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
         inner.refuse_closed(&mut checked).await?;
-        let ticket = inner.admit(caller, &mut checked, |(request, _)| request).await?;
+        let Admitted { ticket, refused } = inner.admit(caller, &mut checked, |(request, _)| request).await?;
+        let mut known = inner.known_already(&checked, refused).await;
         let (transitions, verdict) = inner.births(&checked).await;
         let entry = Entry { began, verdict };
         let owned = inner.clone();
@@ -55,7 +58,11 @@ impl Engine {
         let mut committed = committed?.into_iter();
         Ok(checked
             .into_iter()
-            .map(|checked| {
+            .enumerate()
+            .map(|(place, checked)| {
+                if let Some(answer) = known.remove(&place) {
+                    return answer;
+                }
                 let (request, hash) = checked?;
                 match committed.next() {
                     Some(Ok(job)) => Ok(Submitted { job_id: request.job_id.clone(), state: job.state(), existing: false }),
@@ -71,6 +78,32 @@ impl Engine {
 }
 
 impl Inner {
+    /// Of those for which there is no room: whoever sends again what it sent before gets its job back. Nobody else is looked
+    /// for, so what is let in pays nothing. By place in the batch; the others stay refused, and are counted.
+    async fn known_already(
+        &self,
+        checked: &[Checked],
+        refused: Vec<(usize, (Arc<JobRequest>, RequestHash))>,
+    ) -> BTreeMap<usize, Result<Submitted, ApiError>> {
+        let requests: Vec<Arc<JobRequest>> =
+            refused.iter().map(|(_, (request, _))| request).filter(|request| request.is_named()).cloned().collect();
+        // While the Store does not answer, they are told to come back as the others are.
+        let taken = if requests.is_empty() { Ok(Vec::new()) } else { self.ports.store.taken(&requests).await };
+        let mut taken = taken.unwrap_or_default().into_iter();
+        let mut known = BTreeMap::new();
+        for (place, (request, hash)) in refused {
+            match request.is_named().then(|| taken.next()).flatten().flatten() {
+                Some(owner) => _ = known.insert(place, same_or_conflict(&request, hash, &owner)),
+                None => {
+                    if let Some(Err(ApiError::Limited(limited))) = checked.get(place) {
+                        self.metrics.admission.refused(limited.by);
+                    }
+                }
+            }
+        }
+        known
+    }
+
     async fn births(&self, checked: &[Checked]) -> (Vec<Transition>, Lap) {
         let good: Vec<_> = checked.iter().flatten().collect();
         let requests: Vec<_> = good.iter().map(|(request, _)| request.clone()).collect();

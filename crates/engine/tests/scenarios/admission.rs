@@ -8,8 +8,8 @@ use lockgate_core::job::Outcome;
 use lockgate_core::lane::Priority;
 use lockgate_core::quotas::{Limited, LimitedBy};
 use lockgate_core::request::{Caller, Json, NewJob};
-use lockgate_engine::{ApiError, StartRun, Submitted};
-use lockgate_ports::{Tenants, Trail, Upkeep};
+use lockgate_engine::{ApiError, ReplayRequest, RunOrder, StartRun, StartedRun, Submitted};
+use lockgate_ports::{DeadLetterQuery, Tenants, Trail, Upkeep};
 use serde_json::json;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -25,9 +25,28 @@ impl Stage {
         self.send(&caller(), vec![job(topic); count]).await
     }
 
-    async fn begin_run(&self) -> Result<(), ApiError> {
-        let start = StartRun { dag: "d".to_owned(), version: None, params: json!({}), idempotency_key: None };
-        self.engine.start_run(&caller(), start).await.map(drop)
+    async fn begin_run(&self) -> Result<StartedRun, ApiError> {
+        self.begin_keyed(None).await
+    }
+
+    async fn begin_keyed(&self, key: Option<&str>) -> Result<StartedRun, ApiError> {
+        let idempotency_key = key.map(str::to_owned);
+        let start = StartRun { dag: "d".to_owned(), version: None, params: json!({}), idempotency_key };
+        self.engine.start_run(&caller(), start).await
+    }
+
+    /// A worker fails everything, so that dead letters are left.
+    async fn fail(&self, jobs: usize) -> Vec<JobId> {
+        let mut worker = Hand::attach(&self.engine, "w", &["t"], 1).await;
+        let mut ids = Vec::new();
+        for answer in self.send_many("t", jobs).await {
+            let id = answer.expect("let in").job_id;
+            let assignment = worker.take().await;
+            worker.report(&assignment, Outcome::FailedFatal { error: "no".into() }).await;
+            self.until(&id, |job| job.state().is_terminal()).await;
+            ids.push(id);
+        }
+        ids
     }
 }
 
@@ -144,6 +163,111 @@ async fn nobody_is_promised_a_place_that_comes_too_late() {
     assert_eq!(limited.by, LimitedBy::Ceiling);
     let (accepted, _) = parted(stage.send_many("u", 9).await);
     assert_eq!(accepted, 9, "another pool has its own pace");
+}
+
+fn limited_by<T: std::fmt::Debug>(answer: &Result<T, ApiError>) -> Option<LimitedBy> {
+    match answer {
+        Err(ApiError::Limited(limited)) => Some(limited.by),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_sends_again_gets_its_job_back_however_full_it_is() {
+    let stage = Stage::new();
+    stage.quotas("defaults: {jobs: 2, submit_rate: 4/h}\n").await;
+    let keyed = |key: &str| NewJob { idempotency_key: Some(key.to_owned()), ..job("t") };
+    let named = |id: &str| NewJob { job_id: Some(id.to_owned()), ..job("t") };
+    let first = stage.send(&caller(), vec![keyed("k"), named("mine")]).await;
+    let first: Vec<JobId> = first.into_iter().map(|answer| answer.expect("let in").job_id).collect();
+    let other = NewJob { topic: "u".to_owned(), ..keyed("k") };
+    let again = |answers: Vec<Result<Submitted, ApiError>>, by: LimitedBy| {
+        assert_eq!(limited_by(&answers[0]), Some(by), "a new one");
+        assert!(matches!(&answers[1], Err(ApiError::KeyTaken { .. })), "the key is for something else: {answers:?}");
+        let found: Vec<JobId> = answers[2..4]
+            .iter()
+            .map(|answer| answer.as_ref().expect("known"))
+            .inspect(|answer| assert!(answer.existing))
+            .map(|answer| answer.job_id.clone())
+            .collect();
+        assert_eq!(found, first);
+        assert_eq!(limited_by(&answers[4]), Some(by), "a new key");
+    };
+    let batch = || vec![job("t"), other.clone(), keyed("k"), named("mine"), keyed("k2")];
+    // Two tokens are left, and the quota is full. Then the bucket is empty too.
+    let answers = stage.send(&caller(), batch().into_iter().take(2).chain([job("t")]).collect()).await;
+    assert!(answers.iter().all(Result::is_err));
+    again(stage.send(&caller(), batch()).await, LimitedBy::Rate);
+    stage.quotas("defaults: {jobs: 2}\n").await;
+    again(stage.send(&caller(), batch()).await, LimitedBy::Quota);
+    stage.quotas("ceilings: {jobs: 2}\n").await;
+    again(stage.send(&caller(), batch()).await, LimitedBy::Ceiling);
+    // Of each batch two were really refused, and of the one before them two.
+    assert_eq!(stage.number("lockgate_admission_refused_total"), 8.0);
+    let bare = Caller::new("other", "bob");
+    assert_eq!(limited_by(&stage.send(&bare, vec![keyed("k")]).await[0]), Some(LimitedBy::Ceiling), "keys have tenants");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_finds_room_for_its_first_job_and_a_known_key_finds_its_run() {
+    let stage = Stage::new();
+    stage.engine.put_dag(&caller(), "d.yaml", DAG).await.expect("a good definition");
+    let first = stage.begin_keyed(Some("k")).await.expect("unlimited");
+    for quotas in ["defaults: {jobs: 1}\n", "defaults: {runs: 1}\n", "ceilings: {jobs: 1}\n"] {
+        stage.quotas(quotas).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let refused = stage.begin_run().await;
+        assert!(limited_by(&refused).is_some(), "{quotas}: {refused:?}");
+        let again = stage.begin_keyed(Some("k")).await.expect("known");
+        assert!(again.existing && again.run == first.run, "{quotas}");
+        let other = StartRun { dag: "d".to_owned(), version: Some(1), params: json!({}), idempotency_key: Some("k".into()) };
+        assert!(matches!(stage.engine.start_run(&caller(), other).await, Err(ApiError::KeyTaken { .. })));
+    }
+    stage.quotas("ceilings: {pools: {default: 1}}\n").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(limited_by(&stage.begin_run().await), Some(LimitedBy::Ceiling), "its job would wait in a full pool");
+    stage.quotas("defaults: {jobs: 2}\n").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.begin_run().await.expect("one job of two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_to_life_needs_room_as_what_is_new_does() {
+    let stage = Stage::new();
+    let dead = stage.fail(3).await;
+    stage.quotas("defaults: {jobs: 2}\n").await;
+    stage.engine.replay_one(&caller(), &dead[0]).await.expect("there is room");
+    let again = stage.engine.replay_one(&caller(), &dead[0]).await;
+    assert!(matches!(again, Err(ApiError::State(_))), "it lives: {again:?}");
+    let all = ReplayRequest {
+        filter: DeadLetterQuery { tenant: Some(caller().tenant), ..Default::default() },
+        ..Default::default()
+    };
+    let replayed = stage.engine.replay(&caller(), all.clone()).await.expect("room for one");
+    assert_eq!((replayed.matched, replayed.replayed, replayed.no_room), (2, 1, 1));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(limited_by(&stage.engine.replay(&caller(), all.clone()).await), Some(LimitedBy::Quota));
+    stage.quotas("defaults: {jobs: 3}\n").await;
+    assert_eq!(stage.engine.replay(&caller(), all).await.expect("room again").replayed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_begins_again_is_a_run_more() {
+    let stage = Stage::new();
+    stage.engine.put_dag(&caller(), "d.yaml", DAG).await.expect("a good definition");
+    let run = stage.begin_run().await.expect("unlimited").run;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let assignment = worker.take().await;
+    worker.report(&assignment, Outcome::FailedFatal { error: "no".into() }).await;
+    stage.run_until(&run, |view| view.run.head.state.is_over()).await;
+    stage.quotas("defaults: {runs: 0}\n").await;
+    let rerun = || RunOrder::Rerun { from: vec!["a".to_owned()], params: serde_json::Map::new() };
+    let refused = stage.engine.order_run(&caller(), &run, rerun()).await;
+    assert_eq!(limited_by(&refused), Some(LimitedBy::Quota), "{refused:?}");
+    stage.quotas("defaults: {runs: 1}\n").await;
+    stage.engine.order_run(&caller(), &run, rerun()).await.expect("room");
+    let refused = stage.engine.order_run(&caller(), &run, rerun()).await;
+    assert!(matches!(refused, Err(ApiError::RunState(_))), "it is not over: {refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

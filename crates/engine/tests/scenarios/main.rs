@@ -16,5 +16,6 @@ mod registry;
 mod runs;
 mod sagas;
 mod schedules;
+mod slots;
 mod stage;
 mod traces;

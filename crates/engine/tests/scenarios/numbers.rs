@@ -167,6 +167,8 @@ async fn ends_of_all_kinds(stage: &Stage, witness: &mut Witness) {
     let mut worker = Hand::attach(&stage.engine, "w-2", &["t"], 1).await;
     let assignment = worker.take().await;
     worker.report(&assignment, good("null")).await;
+    worker.slots = Some(2);
+    worker.beat().await;
     witness.look(stage);
 }
 

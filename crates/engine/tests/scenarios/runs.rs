@@ -30,7 +30,7 @@ impl Stage {
         self.engine.run_view(&caller(), id).await.expect("there")
     }
 
-    async fn run_until(&self, id: &RunId, wanted: impl Fn(&RunView) -> bool) -> RunView {
+    pub(crate) async fn run_until(&self, id: &RunId, wanted: impl Fn(&RunView) -> bool) -> RunView {
         let deadline = Instant::now() + PATIENCE;
         let mut tick = tokio::time::interval(Duration::from_millis(10));
         loop {

@@ -316,6 +316,8 @@ pub(crate) struct Hand {
     beats: u64,
     /// It may leave.
     pub(crate) dismissed: bool,
+    /// What its beats say of its slots.
+    pub(crate) slots: Option<u32>,
 }
 
 impl Hand {
@@ -368,12 +370,13 @@ impl Hand {
             slots: kind.slots,
             in_process: false,
             lost_after_ms: kind.lost_after_ms,
+            owner: None,
         };
         let inventory = inventory(&held);
         let hello =
             Hello { session: session.into(), profile, inventory, highest_assignment: highest, prefetch: kind.prefetch };
         let (attachment, _, inbound) = engine.attach(hello).await?;
-        Ok(Self { attachment, inbound, held, highest, beats: 0, dismissed: false })
+        Ok(Self { attachment, inbound, held, highest, beats: 0, dismissed: false, slots: None })
     }
 
     /// What it holds and the highest assignment it took, for its next life.
@@ -443,7 +446,14 @@ impl Hand {
     pub(crate) async fn beat_with(&mut self, load: Load) {
         self.beats += 1;
         let inventory = inventory(&self.held);
-        let beat = Beat { number: self.beats, highest_assignment: self.highest, inventory, active_jobs: 0, load };
+        let beat = Beat {
+            number: self.beats,
+            highest_assignment: self.highest,
+            inventory,
+            active_jobs: 0,
+            load,
+            slots: self.slots,
+        };
         self.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
     }
 

@@ -13,6 +13,7 @@ use lockgate_engine::{ApiError, Engine};
 use lockgate_ports::{Clock, TokenError};
 
 use super::brake::Brake;
+use super::leash::{Leash, Shown};
 use super::needs::{self, Asked, Need, Of};
 use super::{Access, Admitted, Entrance, Refusal, Unguarded};
 use crate::peer::{PeerAddress, PeerCertificate};
@@ -35,10 +36,24 @@ impl Gate {
         Self { engine, clock, access, brake: Arc::default() }
     }
 
-    pub(crate) async fn admit<B>(&self, request: &mut Request<B>, is_grpc: bool) -> Result<(), Refusal> {
+    /// For an answer that goes on, what it hangs by.
+    pub(crate) async fn admit<B>(&self, request: &mut Request<B>, is_grpc: bool) -> Result<Option<Leash>, Refusal> {
         let path = request.uri().path();
         let asked = if is_grpc { needs::of_grpc(path) } else { needs::of_rest(request.method(), path) };
-        self.check(request, asked).await
+        let goes_on = needs::goes_on(path) && matches!(self.access, Access::Closed(_));
+        self.check(request, asked).await?;
+        let shown = if goes_on { shown(request) } else { None };
+        Ok(shown.map(|shown| Leash::new(self.clone(), shown)))
+    }
+
+    /// Why what somebody has shown counts no more. Only what is known: while nobody can tell, work goes on.
+    pub(super) async fn is_over(&self, shown: &Shown) -> Option<Refusal> {
+        let Access::Closed(entrance) = &self.access else { return None };
+        let identified = match shown {
+            Shown::Bearer(text) => self.of_bearer(entrance, text).await,
+            Shown::Certificate(subject) => self.of_certificate(subject).await,
+        };
+        identified.err().filter(|refusal| matches!(refusal, Refusal::Bad | Refusal::Token(_)))
     }
 
     /// For numbers about everybody, which have a port of their own.
@@ -79,7 +94,7 @@ impl Gate {
     }
 
     async fn identified<B>(&self, entrance: &Entrance, request: &Request<B>) -> Result<Identity, Refusal> {
-        let from = request.extensions().get::<PeerAddress>().map(|peer| peer.0.ip());
+        let from = request.extensions().get::<PeerAddress>().map(PeerAddress::ip);
         let certificate = request.extensions().get::<PeerCertificate>();
         let shown = match bearer(request.headers()) {
             Ok(Some(text)) => self.of_bearer(entrance, text).await,
@@ -90,7 +105,7 @@ impl Gate {
             Err(refusal) => Err(refusal),
         };
         match shown {
-            Ok(identity) => Ok(identity),
+            Ok(identity) => Ok(Identity { source: from, ..identity }),
             Err(refusal) => Err(self.failed(refusal, from).await),
         }
     }
@@ -154,6 +169,14 @@ fn opens(entrance: &Entrance, credential: &Credential, key: &ApiKey) -> bool {
 fn away(error: &ApiError) -> Refusal {
     tracing::warn!(%error, "a credential could not be looked up");
     Refusal::Unavailable("credentials cannot be checked for a moment; try again".into())
+}
+
+/// What a request that was let in has shown.
+fn shown<B>(request: &Request<B>) -> Option<Shown> {
+    match bearer(request.headers()) {
+        Ok(Some(text)) => Some(Shown::Bearer(text.into())),
+        _ => request.extensions().get::<PeerCertificate>().map(|it| Shown::Certificate(it.subject.clone())),
+    }
 }
 
 /// What a request shows; at most one thing, so that nobody can mean two.

@@ -5,6 +5,7 @@
 
 mod brake;
 mod gate;
+mod leash;
 mod needs;
 mod refusal;
 

@@ -109,6 +109,9 @@ const METHODS: &[(&str, &str, Need)] = &[
 const SCALER: &str = "/externalscaler.ExternalScaler/";
 const SCALER_METHODS: [&str; 4] = ["GetMetricSpec", "GetMetrics", "IsActive", "StreamIsActive"];
 
+/// Methods that answer with a stream, and the routes that are the same.
+const STREAMS: [&str; 7] = ["Attach", "StreamIsActive", "WatchDAGRun", "WatchJob", "WatchJobLogs", "events", "stream"];
+
 /// Which method a route is: what it needs is said once.
 const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/monitor/health", "Monitor/GetHealth"),
@@ -236,6 +239,12 @@ pub(crate) fn of_rest(method: &Method, path: &str) -> Asked {
     if known { Asked::NoSuchMethod } else { Asked::NoSuchPath }
 }
 
+/// Whether the answer goes on until somebody ends it: methods by their last part, routes by theirs.
+pub(crate) fn goes_on(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    STREAMS.contains(&last) || path.starts_with(REFLECTION)
+}
+
 fn method_need(service: &str, method: &str) -> Option<Need> {
     let at = METHODS.binary_search_by(|(of, name, _)| (*of, *name).cmp(&(service, method))).ok()?;
     Some(METHODS[at].2)
@@ -271,6 +280,21 @@ mod tests {
         let mut asked: Vec<&str> = scalers.flat_map(|service| service.method.iter().map(|method| method.name())).collect();
         asked.sort_unstable();
         assert_eq!(asked, SCALER_METHODS);
+    }
+
+    #[test]
+    fn every_stream_is_known_to_go_on() {
+        let files = FileDescriptorSet::decode(v1::DESCRIPTORS).expect("descriptors");
+        for service in files.file.iter().flat_map(|file| &file.service) {
+            for method in &service.method {
+                let path = format!("/lockgate.v1.{}/{}", service.name(), method.name());
+                assert_eq!(goes_on(&path), method.server_streaming(), "{path}");
+            }
+        }
+        for (_, pattern, name) in ROUTES {
+            let path = format!("/lockgate.v1.{name}");
+            assert_eq!(goes_on(pattern), goes_on(&path), "{pattern} as {name}");
+        }
     }
 
     #[test]

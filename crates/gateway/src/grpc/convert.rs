@@ -78,6 +78,7 @@ pub(super) fn audit_row(row: &AuditRow) -> v1::AuditRow {
         action: entry.action.as_str().to_owned(),
         subject: entry.subject.to_string(),
         detail_json: json_bytes(&entry.detail),
+        source: entry.source().unwrap_or_default(),
     }
 }
 

@@ -39,8 +39,9 @@ pub(crate) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<H
     let labels = wire.labels.into_iter().chain(region);
     Ok(Hello {
         profile: WorkerProfile {
-            in_process: in_process == Some(&session),
+            in_process: in_process.is_some_and(|inside| is_of(&session, inside)),
             lost_after_ms: None,
+            owner: None,
             worker: wire.worker_id.into(),
             pool: wire.pool.into(),
             topics: wire.topics.into_iter().map(Arc::from).collect(),
@@ -53,6 +54,12 @@ pub(crate) fn hello(wire: v1::Hello, in_process: Option<&SessionId>) -> Result<H
         inventory: wire.inventory.into_iter().map(held).collect(),
         highest_assignment: wire.highest_assignment,
     })
+}
+
+/// A worker with several groups of slots has a session for each, named after its own.
+fn is_of(session: &SessionId, worker: &SessionId) -> bool {
+    let rest = session.as_str().strip_prefix(worker.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Names, pool and slots are checked where the session is opened.
@@ -128,6 +135,7 @@ fn beat(wire: v1::Beat) -> Beat {
         highest_assignment: wire.highest_assignment,
         inventory: wire.inventory.into_iter().map(held).collect(),
         active_jobs: wire.active_jobs,
+        slots: wire.slots,
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) async fn replay(
             Ok(v1::ReplayDeadLettersResponse {
                 matched: replayed.matched,
                 replayed: replayed.replayed,
+                no_room: replayed.no_room,
                 job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
             })
         }
@@ -85,7 +86,7 @@ async fn replay_one(
         engine.replay_one(caller, &id).await?;
     }
     let replayed = u64::from(!dry_run);
-    Ok(v1::ReplayDeadLettersResponse { matched: 1, replayed, job_ids: vec![id.to_string()] })
+    Ok(v1::ReplayDeadLettersResponse { matched: 1, replayed, no_room: 0, job_ids: vec![id.to_string()] })
 }
 
 fn filter(caller: Caller, wire: v1::DeadLetterFilter) -> Result<DeadLetterQuery, ApiError> {

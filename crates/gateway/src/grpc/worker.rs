@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt};
-use lockgate_engine::{ApiError, Attachment, FromWorker, ToWorker};
+use lockgate_core::access::Identity;
+use lockgate_engine::{ApiError, Attachment, FromWorker, Hello, ToWorker, Welcome};
 use lockgate_ports::Clock;
 use lockgate_proto::v1;
 use lockgate_proto::v1::worker_server::Worker;
@@ -18,6 +19,11 @@ use super::{WorkerService, exchange};
 use crate::auth::Admitted;
 use crate::errors;
 
+/// What a worker that is refused asked for, on record.
+const ATTACH: &str = "/lockgate.v1.Worker/Attach";
+
+type Attached = (Attachment, Welcome, UnboundedReceiver<ToWorker>);
+
 /// Messages of the engine taken at once; they become one message on the wire.
 const DRAIN_MAX: usize = 1_024;
 /// Results taken at once: bounds one commit.
@@ -28,18 +34,13 @@ impl Worker for WorkerService {
     type AttachStream = Pin<Box<dyn Stream<Item = Result<v1::ServerMessage, Status>> + Send>>;
 
     async fn attach(&self, request: Request<Streaming<v1::WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
-        let grant = request.extensions().get::<Admitted>().map(|admitted| admitted.identity.grant.clone());
+        let identity = request.extensions().get::<Admitted>().map(|admitted| admitted.identity.clone());
         let mut inbound = request.into_inner();
         let hello = inbound.message().await?.and_then(|message| message.hello);
         let hello = hello.ok_or_else(|| refuse("hello", "must be the first message of a stream"))?;
         let in_process = self.0.settings.in_process_session.as_ref();
         let hello = exchange::hello(hello, in_process).map_err(|error| errors::status(&error))?;
-        if grant.is_some_and(|grant| !grant.holds_pool(&hello.profile.pool)) {
-            let text = format!("the credential is not for workers of pool {:?}", hello.profile.pool.as_str());
-            return Err(errors::status(&ApiError::Forbidden(text)));
-        }
-        let attached = self.0.engine.attach(hello).await.map_err(|error| errors::status(&error))?;
-        let (attachment, welcome, waiting) = attached;
+        let (attachment, welcome, waiting) = self.enter(identity, hello).await.map_err(|error| errors::status(&error))?;
 
         let ended = self.0.closing.child_token();
         let (failed, failure) = oneshot::channel();
@@ -55,6 +56,25 @@ impl Worker for WorkerService {
         };
         let first = futures::stream::iter([Ok(exchange::welcome(&welcome))]);
         Ok(Response::new(Box::pin(first.chain(writer.stream()))))
+    }
+}
+
+impl WorkerService {
+    /// C-2: a worker comes in for the pools of its credential, and as nobody but itself. Who tries otherwise is on record.
+    async fn enter(&self, identity: Option<Identity>, mut hello: Hello) -> Result<Attached, ApiError> {
+        let Some(identity) = identity else { return self.0.engine.attach(hello).await };
+        hello.profile.owner = Some(identity.actor.clone());
+        let entered = match identity.grant.holds_pool(&hello.profile.pool) {
+            true => self.0.engine.attach(hello).await,
+            false => {
+                let text = format!("the credential is not for workers of pool {:?}", hello.profile.pool.as_str());
+                Err(ApiError::Forbidden(text))
+            }
+        };
+        if let Err(ApiError::Forbidden(why)) = &entered {
+            self.0.engine.note_refused(&identity, ATTACH, why).await;
+        }
+        entered
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Readines
     let view = shared.engine.health().await;
     let status = view.status();
     let worst = view.findings.into_iter().next();
-    let text = worst.as_ref().map(|worst| format!("{}; {}", worst.detail, worst.trouble.advice()));
+    // Anybody may ask, so nobody is told what a server behind us said: that is for those who see /monitor/health.
+    let text = worst.as_ref().map(|worst| worst.trouble.advice().to_owned());
     let code = worst.map(|worst| worst.trouble.code());
     match (status, code, text) {
         // Whatever the reason: send the traffic elsewhere.

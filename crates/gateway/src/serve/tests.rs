@@ -53,6 +53,19 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// How long the slowest of so many answers took.
+    async fn slowest_of(&self, answers: usize) -> Duration {
+        let mut slowest = Duration::ZERO;
+        for _ in 0..answers {
+            let asked = tokio::time::Instant::now();
+            assert!(self.answer().await.contains("nobody from"));
+            slowest = slowest.max(asked.elapsed());
+        }
+        slowest
+    }
+}
+
 async fn introduction(request: Incoming) -> String {
     let certificate = request.extensions().get::<PeerCertificate>();
     let address = request.extensions().get::<PeerAddress>().unwrap();
@@ -201,6 +214,19 @@ async fn slow_clients_are_cut_off_and_do_not_stop_others() {
     }
     assert!(began.elapsed() <= HEAD_WITHIN * 2, "{:?}", began.elapsed());
     wait_until(|| stage.metrics.open.get() == 0).await;
+}
+
+#[tokio::test]
+async fn a_thousand_idle_and_two_hundred_slow_connections_keep_nobody_waiting() {
+    let stage = Stage::start(None, 2_000).await;
+    let alone = stage.slowest_of(50).await;
+    let _idle = stage.crowd(1_000, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let _slow = stage.crowd(200, b"GET / HTTP/1.1\r\nhost: loc").await;
+    wait_until(|| stage.metrics.open.get() >= 1_200).await;
+    let beside = stage.slowest_of(50).await;
+    // Far from what a head may take, and from what a busy machine does by itself.
+    assert!(beside < alone * 20 + Duration::from_secs(1), "{beside:?} beside them, {alone:?} alone");
+    assert_eq!(stage.metrics.full.get(), 0);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod health;
 mod idempotency;
 mod jobs;
 mod kernel;
+mod leash;
 mod outposts;
 mod outputs;
 mod policy;

@@ -100,13 +100,14 @@ fn table(page: &view::AuditRows, out: Output) -> String {
             Field::number(&row.id),
             out.relative_or_dash(row.at),
             Field::text(&row.actor),
+            Field::text(row.source.as_deref().unwrap_or("-")),
             Field::text(&row.action).toned(tone),
             Field::clipped(&row.subject),
             Field::clipped(row.detail.as_ref().map_or("", |detail| detail.get())),
         ]
     };
     let rows: Vec<_> = page.rows.iter().map(row).collect();
-    out.table(&["row", "when", "actor", "action", "subject", "detail"], &rows)
+    out.table(&["row", "when", "actor", "from", "action", "subject", "detail"], &rows)
 }
 
 impl Verify {

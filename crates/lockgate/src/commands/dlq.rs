@@ -191,6 +191,9 @@ impl Replay {
         } else {
             format!("{} of {} replayed", replayed.replayed, replayed.matched)
         });
+        if replayed.no_room > 0 {
+            out.remark(&format!("for {} there is no room now: `lockgate tenants` shows the quotas", replayed.no_room));
+        }
         Ok(Exit::Success)
     }
 

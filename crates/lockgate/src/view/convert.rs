@@ -209,7 +209,8 @@ impl From<v1::DeadLetter> for DeadLetter {
 
 impl From<v1::ReplayDeadLettersResponse> for Replayed {
     fn from(response: v1::ReplayDeadLettersResponse) -> Self {
-        Self { matched: response.matched, replayed: response.replayed, job_ids: response.job_ids }
+        let v1::ReplayDeadLettersResponse { matched, replayed, no_room, job_ids } = response;
+        Self { matched, replayed, no_room, job_ids }
     }
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct AuditRow {
     pub(crate) actor: String,
     pub(crate) action: String,
     pub(crate) subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<String>,
     pub(crate) detail: Option<Json>,
 }
 
@@ -146,6 +148,7 @@ impl From<v1::AuditRow> for AuditRow {
             actor: row.actor,
             action: row.action,
             subject: row.subject,
+            source: present(row.source),
             detail: document(&row.detail_json),
         }
     }

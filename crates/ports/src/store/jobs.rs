@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use lockgate_core::ids::{JobId, JobSeq, SessionId, TenantId, Topic};
 use lockgate_core::job::{DeadLetter, Duty, Job, JobEvent, JobState, Reason, Transition};
 use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
-use lockgate_core::request::Json;
+use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 
-use super::{ChangeError, StoreError};
+use super::{ChangeError, StoreError, Taken};
 
 #[async_trait]
 pub trait Jobs: Send + Sync {
@@ -26,6 +26,9 @@ pub trait Jobs: Send + Sync {
 
     /// Jobs by id, live or ended, in the order asked.
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError>;
+
+    /// Who has the key or the id of requests that are not committed, as a commit of them would find it now; in the order asked.
+    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError>;
 
     /// A job with everything known about it.
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError>;

@@ -45,6 +45,9 @@ pub trait Runs: Send + Sync {
     /// The head, and the nodes that changed after a version of the run, by key.
     async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError>;
 
+    /// The run that a key of a tenant names, and the hash of what was asked for.
+    async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError>;
+
     /// Newest first, without nodes.
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError>;
 

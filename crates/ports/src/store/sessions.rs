@@ -19,8 +19,13 @@ pub trait Sessions: Send + Sync {
     /// Closes edges whose lease ran out at least `grace` ago, by the Store's clock. Their ids.
     async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
 
-    /// Binds a session to an edge and opens it.
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError>;
+    /// Binds a session to an edge and opens it. C-2: none, and nothing is changed, when the session is another owner's.
+    async fn attach(
+        &self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError>;
 
     /// An operator wants these sessions to leave. It stays so, wherever they attach. Those that are not open are left alone.
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError>;

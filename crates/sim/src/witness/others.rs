@@ -82,14 +82,14 @@ impl Witness {
         id: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Attached, StoreError> {
-        let attached = self.disk.attach(id, edge, profile).await?;
+    ) -> Result<Option<Attached>, StoreError> {
+        let Some(attached) = self.disk.attach(id, edge, profile).await? else { return Ok(None) };
         let epoch = attached.epoch;
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
         books.sessions.insert(id.clone(), Session { epoch, open: true, slots: profile.slots as usize });
-        Ok(attached)
+        Ok(Some(attached))
     }
 
     pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {

@@ -30,6 +30,7 @@ pub(super) fn profile(worker: &str, pool: &str, topics: &[&str]) -> WorkerProfil
         slots: 1,
         in_process: false,
         lost_after_ms: None,
+        owner: None,
     }
 }
 

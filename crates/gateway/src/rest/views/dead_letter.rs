@@ -40,6 +40,8 @@ pub(in crate::rest) struct DeadLetter {
 pub(in crate::rest) struct Replayed {
     matched: u64,
     replayed: u64,
+    /// Had no room: within their tenant's quota, or under a ceiling.
+    no_room: u64,
     /// The first 1,000.
     job_ids: Vec<String>,
 }
@@ -76,6 +78,7 @@ impl From<EngineReplayed> for Replayed {
         Self {
             matched: replayed.matched,
             replayed: replayed.replayed,
+            no_room: replayed.no_room,
             job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
         }
     }

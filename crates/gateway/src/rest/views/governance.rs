@@ -66,6 +66,9 @@ pub(in crate::rest) struct AuditRow {
     action: &'static str,
     /// The job, snapshot, pool or worker it happened to.
     subject: String,
+    /// Address of whoever acted, as the server saw it: behind a proxy, the proxy's. Absent for what the platform did itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     #[schema(value_type = Option<serde_json::Value>)]
     detail: Option<Box<RawValue>>,
 }
@@ -156,6 +159,7 @@ impl From<&CoreRow> for AuditRow {
             actor: entry.actor.to_string(),
             action: entry.action.as_str(),
             subject: entry.subject.to_string(),
+            source: entry.source(),
             detail: document(&entry.detail),
         }
     }

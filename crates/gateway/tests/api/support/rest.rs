@@ -74,6 +74,11 @@ impl Server {
         Reply { status, headers, json: serde_json::from_str(&text).unwrap_or_default(), text }
     }
 
+    /// The answer, still being written.
+    pub(crate) async fn open_as(&self, key: &str, path: &str) -> Response<Incoming> {
+        open(self.request("GET", path).header("authorization", format!("Bearer {key}")), Bytes::new()).await
+    }
+
     /// Follows a job's events.
     pub(crate) async fn events(&self, id: &str, last_seen: Option<u64>) -> Events {
         self.listen(&format!("/v1/jobs/{id}/events"), last_seen).await

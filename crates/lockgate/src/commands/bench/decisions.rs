@@ -147,6 +147,7 @@ fn worker(n: u32) -> Candidate {
         slots: 64,
         in_process: false,
         lost_after_ms: None,
+        owner: None,
     };
     let load = Load { cpu: Some(n * 7 % 101), gpu: None, memory: Some(n % 101) };
     Candidate { profile: Arc::new(profile), capacity: 64, spare: 0, active: 0, load, away: None }

@@ -52,6 +52,8 @@ fn snapshot(name: &str) -> WorkersSnapshot {
         labels: BTreeMap::from([(Arc::from("region"), Arc::from("eu"))]),
         slots: 8,
         in_process: false,
+        lost_after_ms: None,
+        owner: None,
     };
     let load = Load { cpu: Some(40), gpu: None, memory: Some(71) };
     let (session, epoch) = (format!("session-of-{name}").into(), 7);

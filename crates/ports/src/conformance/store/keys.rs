@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::job::Job;
 use lockgate_core::request::NewJob;
 
 use super::stage::{Found, Proof, StoreHarness, allow, new_job, success};
@@ -13,12 +14,17 @@ fn keyed(id: &str, key: &str) -> NewJob {
 }
 
 /// The job that has the key, if a submit is refused because of it.
+/// Whoever only asks is told the same.
 async fn owner(h: &StoreHarness, tenant: &str, id: &str, key: &str) -> Found<Option<Taken>> {
-    match h.commit(h.birth(tenant, keyed(id, key), allow())?).await? {
-        Ok(_) => Ok(None),
-        Err(ChangeError::Taken(taken)) => Ok(Some(*taken)),
-        Err(ChangeError::Conflict) => Err("a submit cannot conflict".into()),
-    }
+    let birth = h.birth(tenant, keyed(id, key), allow())?;
+    let asked = h.store.taken(std::slice::from_ref(&birth.job.request)).await?.pop().flatten();
+    let committed = match h.commit(birth).await? {
+        Ok(_) => None,
+        Err(ChangeError::Taken(taken)) => Some(*taken),
+        Err(ChangeError::Conflict) => return Err("a submit cannot conflict".into()),
+    };
+    assert_eq!(asked, committed);
+    Ok(committed)
 }
 
 pub async fn a_key_names_its_job_to_later_submits(h: &StoreHarness) -> Proof {
@@ -86,5 +92,25 @@ pub async fn one_of_many_concurrent_submits_gets_the_key(h: &StoreHarness) -> Pr
     owners.dedup();
     assert_eq!((won, owners.len()), (1, 1));
     assert_eq!(h.store.totals().await?.live.iter().sum::<u64>(), 1);
+    Ok(())
+}
+
+pub async fn whoever_asks_first_is_told_what_a_submit_would_find(h: &StoreHarness) -> Proof {
+    let first = h.submit(keyed("first", "k")).await?;
+    let second = h.submit(new_job("second")).await?;
+    let of = |tenant: &str, job: NewJob| h.birth(tenant, job, allow()).map(|birth| birth.job.request);
+    let requests = [
+        of("acme", keyed("second", "k"))?,
+        of("acme", new_job("second"))?,
+        of("acme", keyed("new", "k2"))?,
+        of("other", keyed("first", "k"))?,
+    ];
+    let taken = |job: &Job, by_key| {
+        let (job_id, tenant) = (job.request.job_id.clone(), job.request.tenant.clone());
+        Some(Taken { job_id, tenant, hash: job.hash, state: job.state(), by_key })
+    };
+    let found = h.store.taken(&requests).await?;
+    assert_eq!(found, [taken(&first, true), taken(&second, false), None, taken(&first, false)], "the key comes first");
+    assert_eq!(h.store.taken(&[]).await?, []);
     Ok(())
 }

@@ -73,6 +73,7 @@ macro_rules! store_conformance {
                 concurrent_changes_of_one_version_have_one_winner,
             }
             keys {
+                whoever_asks_first_is_told_what_a_submit_would_find,
                 a_key_names_its_job_to_later_submits,
                 a_key_belongs_to_its_tenant,
                 a_key_is_free_after_its_life,
@@ -160,6 +161,7 @@ macro_rules! store_conformance {
                 an_edge_is_renewed_until_it_is_closed,
                 an_edge_is_closed_only_after_its_grace,
                 every_attach_bumps_the_epoch,
+                a_session_is_taken_up_again_only_by_its_owner,
                 a_session_is_closed_once_and_by_its_epoch,
                 an_open_session_shows_that_its_edge_was_closed,
                 a_closed_session_is_listed_while_it_holds_jobs,

@@ -17,12 +17,17 @@ fn keyed(h: &StoreHarness, run: &str, key: &str, hash: u8) -> RunChange {
 }
 
 /// The run that has the key, if a start is refused because of it.
+/// Whoever only asks is told the same.
 async fn owner(h: &StoreHarness, start: RunChange) -> Found<Option<(RunId, u8)>> {
-    match h.advance(start).await? {
-        Ok(_) => Ok(None),
-        Err(RunRefusal::Taken { run, hash }) => Ok(Some((run, hash.0[0]))),
-        Err(RunRefusal::Conflict) => Err("the start conflicts".into()),
-    }
+    let key = start.key.as_ref().map_or("", |key| &*key.key);
+    let asked = h.store.run_of_key(&start.head.tenant, key).await?.map(|(run, hash)| (run, hash.0[0]));
+    let found = match h.advance(start).await? {
+        Ok(_) => None,
+        Err(RunRefusal::Taken { run, hash }) => Some((run, hash.0[0])),
+        Err(RunRefusal::Conflict) => return Err("the start conflicts".into()),
+    };
+    assert_eq!(asked, found);
+    Ok(found)
 }
 
 pub async fn a_key_names_its_run_to_later_starts(h: &StoreHarness) -> Proof {

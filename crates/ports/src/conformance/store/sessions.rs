@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::worker::WorkerProfile;
 
 use super::stage::{Proof, StoreHarness, new_job, profile, report, success};
 use crate::store::{Attached, LeaseRow, SessionRow};
@@ -51,7 +52,7 @@ pub async fn every_attach_bumps_the_epoch(h: &StoreHarness) -> Proof {
     assert!(h.store.close_session(&"s".into(), 2).await?);
     assert_eq!(h.attach("s").await?, 3);
     let moved = h.store.attach(&"s".into(), &"edge-2".into(), &profile("renamed")).await?;
-    assert_eq!(moved, Attached { epoch: 4, sent_away: false });
+    assert_eq!(moved, Some(Attached { epoch: 4, sent_away: false }));
     let rows = h.store.open_sessions().await?;
     let s = rows.iter().find(|row| row.session.as_str() == "s").ok_or("not open")?;
     assert_eq!((s.edge.as_str(), s.profile.worker.as_str(), s.epoch), ("edge-2", "renamed", 4));
@@ -183,5 +184,21 @@ pub async fn leases_tell_who_holds_them_and_for_how_long(h: &StoreHarness) -> Pr
     let taken = h.store.leases().await?.pop();
     assert_eq!(taken, Some(LeaseRow { epoch: 2, ..row("reaper", Some("bob"), 6_000) }));
     assert!(taken.is_some_and(|lease| lease.is_held()));
+    Ok(())
+}
+
+pub async fn a_session_is_taken_up_again_only_by_its_owner(h: &StoreHarness) -> Proof {
+    let of = |owner: Option<&str>| WorkerProfile { owner: owner.map(Into::into), ..profile("worker") };
+    let attach = async |owner| h.store.attach(&"s".into(), &edge(), &of(owner)).await;
+    assert_eq!(attach(Some("ann")).await?, Some(1));
+    assert_eq!(attach(Some("bob")).await?, None);
+    let rows = h.store.open_sessions().await?;
+    let owners: Vec<_> = rows.iter().map(|row| (row.epoch, row.profile.owner.clone())).collect();
+    assert_eq!(owners, [(1, Some("ann".into()))], "nothing has changed");
+    assert_eq!(attach(Some("ann")).await?, Some(2));
+    assert!(h.store.close_session(&"s".into(), 2).await?);
+    assert_eq!(attach(Some("bob")).await?, None, "not even after it was closed");
+    assert_eq!(attach(None).await?, Some(3), "where nobody is asked, nobody is refused");
+    assert_eq!(attach(Some("bob")).await?, Some(4), "nobody's becomes somebody's");
     Ok(())
 }

@@ -18,7 +18,7 @@ use lockgate_core::worker::WorkerProfile;
 
 use crate::clock::Clock;
 use crate::memory::ManualClock;
-use crate::store::{Change, ChangeError, Store, StoreError};
+use crate::store::{Change, ChangeError, Store};
 
 /// A case passes or says what went wrong.
 pub type Proof = Result<(), Box<dyn Error + Send + Sync>>;
@@ -93,9 +93,10 @@ impl StoreHarness {
         self.load(job.request.job_id.as_str()).await
     }
 
-    pub(super) async fn attach(&self, session: &str) -> Result<u64, StoreError> {
+    pub(super) async fn attach(&self, session: &str) -> Found<u64> {
         let session = SessionId::from(session);
-        self.store.attach(&session, &EdgeId::from("edge"), &profile("worker")).await.map(|attached| attached.epoch)
+        let attached = self.store.attach(&session, &EdgeId::from("edge"), &profile("worker")).await?;
+        attached.map(|attached| attached.epoch).ok_or_else(|| format!("{session} is another's").into())
     }
 
     pub(super) async fn dispatch(&self, job: &Job, session: &str, epoch: u64) -> Found<Job> {
@@ -129,6 +130,7 @@ pub(super) fn profile(worker: &str) -> WorkerProfile {
         slots: 4,
         in_process: false,
         lost_after_ms: Some(90_000),
+        owner: None,
     }
 }
 

@@ -93,7 +93,9 @@ impl Data {
         let request = transition.job.request.clone();
         let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
         if let Some((owner, by_key)) = self.in_the_way(&request, now) {
-            return Err(self.taken(owner, by_key));
+            return Err(self
+                .owner(owner, by_key)
+                .map_or(ChangeError::Conflict, |taken| ChangeError::Taken(Box::new(taken))));
         }
         self.last_seq += 1;
         let seq = JobSeq(self.last_seq);
@@ -138,15 +140,18 @@ impl Data {
         Ok(seq)
     }
 
-    fn taken(&self, seq: JobSeq, by_key: bool) -> ChangeError {
-        let Some(row) = self.jobs.get(&seq) else { return ChangeError::Conflict };
-        ChangeError::Taken(Box::new(Taken {
+    pub(super) fn taken(&self, request: &JobRequest, now: Timestamp) -> Option<Taken> {
+        self.in_the_way(request, now).and_then(|(owner, by_key)| self.owner(owner, by_key))
+    }
+
+    fn owner(&self, seq: JobSeq, by_key: bool) -> Option<Taken> {
+        self.jobs.get(&seq).map(|row| Taken {
             job_id: row.job.request.job_id.clone(),
             tenant: row.job.request.tenant.clone(),
             hash: row.job.hash,
             state: row.job.state(),
             by_key,
-        }))
+        })
     }
 
     fn keep_letter(&mut self, seq: JobSeq, letter: DeadLetter) {

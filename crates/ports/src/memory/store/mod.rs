@@ -27,6 +27,7 @@ use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId, TenantId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
+use lockgate_core::request::{JobRequest, RequestHash};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use parking_lot::{Mutex, MutexGuard};
@@ -35,7 +36,7 @@ use crate::clock::Clock;
 use crate::store::{
     Activation, Active, Attached, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
     KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal,
-    Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Totals, Trail, Upkeep,
+    Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -69,6 +70,11 @@ impl Jobs for MemoryStore {
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
         let (data, _) = self.open();
         Ok(ids.iter().map(|id| data.row(id).map(|row| row.job.clone())).collect())
+    }
+
+    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+        let (data, now) = self.open();
+        Ok(requests.iter().map(|request| data.taken(request, now)).collect())
     }
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -172,6 +178,11 @@ impl Runs for MemoryStore {
         Ok(self.open().0.run_since(id, version))
     }
 
+    async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError> {
+        let (data, now) = self.open();
+        Ok(data.run_of_key(tenant, key, now))
+    }
+
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {
         Ok(self.open().0.list_runs(&query))
     }
@@ -207,7 +218,12 @@ impl Sessions for MemoryStore {
         Ok(data.close_edges(grace, now))
     }
 
-    async fn attach(&self, session: &SessionId, edge: &EdgeId, profile: &WorkerProfile) -> Result<Attached, StoreError> {
+    async fn attach(
+        &self,
+        session: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError> {
         let (mut data, now) = self.open();
         Ok(data.attach(session, edge, profile, now))
     }

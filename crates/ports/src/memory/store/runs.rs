@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
 use lockgate_core::job::Job;
+use lockgate_core::request::RequestHash;
 use lockgate_core::time::Timestamp;
 
 use super::data::{Data, News, RunRow, Source, TakenKey};
@@ -56,12 +57,16 @@ impl Data {
         jobs.into_iter().map(|job| job.map_err(|_| RunRefusal::Conflict)).collect()
     }
 
+    pub(super) fn run_of_key(&self, tenant: &TenantId, key: &str, now: Timestamp) -> Option<(RunId, RequestHash)> {
+        let owner = self.run_keys.get(&(tenant.clone(), key.into()));
+        owner.filter(|owner| owner.free_at > now).map(|owner| (owner.run.clone(), owner.hash))
+    }
+
     fn admits(&self, change: &RunChange, now: Timestamp) -> Result<(), RunRefusal> {
         let head = &change.head;
         let key = change.key.as_ref().filter(|_| head.version == 1);
-        let owner = key.and_then(|key| self.run_keys.get(&(head.tenant.clone(), key.key.clone())));
-        if let Some(owner) = owner.filter(|owner| owner.free_at > now) {
-            return Err(RunRefusal::Taken { run: owner.run.clone(), hash: owner.hash });
+        if let Some((run, hash)) = key.and_then(|key| self.run_of_key(&head.tenant, &key.key, now)) {
+            return Err(RunRefusal::Taken { run, hash });
         }
         let current = self.runs.get(&head.id).map_or(0, |row| row.head.version);
         let mut ids = BTreeSet::new();

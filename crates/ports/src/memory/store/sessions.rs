@@ -35,13 +35,17 @@ impl Data {
         edge: &EdgeId,
         profile: &WorkerProfile,
         now: Timestamp,
-    ) -> Attached {
+    ) -> Option<Attached> {
         // An edge that never renews must still be found and closed one day.
         self.edges.entry(edge.clone()).or_insert(Edge { expires_at: now, closed_at: None });
-        let (epoch, sent_away) = self.sessions.get(session).map_or((1, false), |row| (row.epoch + 1, row.sent_away));
+        let before = self.sessions.get(session);
+        if before.is_some_and(|row| !profile.may_follow(&row.profile)) {
+            return None;
+        }
+        let (epoch, sent_away) = before.map_or((1, false), |row| (row.epoch + 1, row.sent_away));
         let row = Session { epoch, edge: edge.clone(), profile: profile.clone(), closed_at: None, sent_away };
         self.sessions.insert(session.clone(), row);
-        Attached { epoch, sent_away }
+        Some(Attached { epoch, sent_away })
     }
 
     pub(super) fn send_away(&mut self, sessions: &[SessionId]) {

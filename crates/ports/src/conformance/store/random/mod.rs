@@ -162,7 +162,7 @@ impl Pair {
         let worker = profile(worker);
         let attached = self.model.attach(&session, &edge, &worker).await?;
         assert_eq!(self.harness.store.attach(&session, &edge, &worker).await?, attached, "attach");
-        self.scene.epochs.insert(session, attached.epoch);
+        self.scene.epochs.extend(attached.map(|attached| (session, attached.epoch)));
         Ok(())
     }
 

@@ -1,0 +1,147 @@
+//! What is let in beside new jobs: runs, and what comes back to life.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::dag::{Dag, NodeIx, Work};
+use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::job::Job;
+use lockgate_core::lane::{Priority, Shape};
+use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
+use lockgate_core::request::Caller;
+use lockgate_ports::StoreError;
+
+use super::known::Asked;
+use super::{Ticket, asks_for_pool, waits_in};
+use crate::Inner;
+use crate::error::ApiError;
+
+/// Which of some dead jobs may live again.
+#[derive(Default)]
+pub(crate) struct Returning {
+    pub(crate) jobs: Vec<Arc<Job>>,
+    /// Keep them until the commit has answered.
+    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) refused: u64,
+    /// Why the first of the others may not.
+    pub(crate) limited: Option<Limited>,
+}
+
+impl Inner {
+    /// Lets one run in, which counts until the ticket is gone. The refusal is not counted yet.
+    pub(crate) async fn admit_run(
+        self: &Arc<Self>,
+        caller: &Caller,
+        dag: &Dag,
+    ) -> Result<Result<Ticket, Limited>, ApiError> {
+        let quotas = self.config.quotas();
+        let grant = self.take_tokens(caller, quotas.of(&caller.tenant), 1).await;
+        if grant.granted == 0 {
+            return Ok(Err(Quota::too_fast(&caller.tenant, grant.again_in)));
+        }
+        let first: Vec<NodeIx> = (0..).zip(&dag.nodes).filter(|(_, node)| node.needs.is_empty()).map(|(ix, _)| ix).collect();
+        Ok(self.admit_nodes(&quotas, &caller.tenant, dag, &first).await?)
+    }
+
+    /// Lets a run that is over begin again from some of its nodes. Rates are for those who start.
+    pub(crate) async fn admit_rerun(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        dag: &Dag,
+        from: &[NodeIx],
+    ) -> Result<Ticket, ApiError> {
+        let quotas = self.config.quotas();
+        self.admit_nodes(&quotas, tenant, dag, from).await?.map_err(|limited| self.refused(limited))
+    }
+
+    /// A run counts as one job more: how many it will come to, nobody knows.
+    async fn admit_nodes(
+        self: &Arc<Self>,
+        quotas: &Quotas,
+        tenant: &TenantId,
+        dag: &Dag,
+        first: &[NodeIx],
+    ) -> Result<Result<Ticket, Limited>, StoreError> {
+        self.look_up(quotas, tenant).await?;
+        let asked = Asked {
+            tenant,
+            priority: most_urgent(dag, first),
+            pools: if asks_for_pool(quotas) { self.pools_of(dag, first) } else { Vec::new() },
+            more: Room { jobs: 1, runs: 1, stored_bytes: 0 },
+        };
+        let mut ticket = self.ticket(tenant);
+        let decided = self.admission.known.lock().admit(quotas, &asked, self.ports.clock.now(), &mut ticket.let_in);
+        Ok(decided.map(|()| ticket))
+    }
+
+    /// Where the jobs of these nodes will wait, each pool once.
+    fn pools_of(&self, dag: &Dag, nodes: &[NodeIx]) -> Vec<PoolName> {
+        let routing = self.routing();
+        let mut pools = Vec::new();
+        for node in nodes.iter().filter_map(|ix| dag.nodes.get(*ix as usize)) {
+            if let Work::Job(job) = &node.work {
+                let requires = job.requires.iter().map(|name| name.as_str().into()).collect();
+                pools.extend(waits_in(&routing, &Shape { requires, ..Shape::of(job.topic.clone()) }));
+            }
+        }
+        pools.sort_unstable();
+        pools.dedup();
+        pools
+    }
+
+    /// Lets dead jobs live again, each tenant's against its own quota. They bring nothing to be stored, and rates are for
+    /// those who submit. What is not dead is not asked for room: its state says why it cannot come back.
+    pub(crate) async fn admit_replays(
+        self: &Arc<Self>,
+        jobs: impl IntoIterator<Item = Job>,
+    ) -> Result<Returning, StoreError> {
+        let (quotas, routing) = (self.config.quotas(), self.routing());
+        let mut by_tenant: BTreeMap<TenantId, Vec<Job>> = BTreeMap::new();
+        for job in jobs {
+            by_tenant.entry(job.request.tenant.clone()).or_default().push(job);
+        }
+        let mut returning = Returning::default();
+        for (tenant, jobs) in by_tenant {
+            self.look_up(&quotas, &tenant).await?;
+            let (mut ticket, now) = (self.ticket(&tenant), self.ports.clock.now());
+            let mut known = self.admission.known.lock();
+            for job in jobs {
+                let pools = || waits_in(&routing, &job.request.shape());
+                let asked = Asked {
+                    tenant: &tenant,
+                    priority: job.request.priority.unwrap_or_default(),
+                    pools: if asks_for_pool(&quotas) { pools() } else { Vec::new() },
+                    more: Room { jobs: 1, runs: 0, stored_bytes: 0 },
+                };
+                let of_dag = job.request.run.as_ref().is_some_and(|part| part.undo || !part.run.is_saga());
+                let is_asked = job.state().is_dead() && !of_dag;
+                let decided = if is_asked { known.admit(&quotas, &asked, now, &mut ticket.let_in) } else { Ok(()) };
+                match decided {
+                    Ok(()) => returning.jobs.push(Arc::new(job)),
+                    Err(limited) => returning.refuse(self, limited),
+                }
+            }
+            drop(known);
+            returning.tickets.push(ticket);
+        }
+        Ok(returning)
+    }
+}
+
+impl Returning {
+    fn refuse(&mut self, inner: &Inner, limited: Limited) {
+        inner.metrics.admission.refused(limited.by);
+        self.refused += 1;
+        self.limited.get_or_insert(limited);
+    }
+}
+
+/// Of what waits first.
+fn most_urgent(dag: &Dag, first: &[NodeIx]) -> Priority {
+    let of = |work: &Work| match work {
+        Work::Job(job) => Some(job.priority.unwrap_or_default()),
+        Work::Approval(_) | Work::Delay(_) | Work::Dag(_) => None,
+    };
+    let nodes = first.iter().filter_map(|ix| dag.nodes.get(*ix as usize));
+    nodes.filter_map(|node| of(&node.work)).min().unwrap_or_default()
+}
