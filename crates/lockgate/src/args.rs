@@ -48,6 +48,36 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Topics with slots of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) slots: u32,
+    pub(crate) topics: Vec<String>,
+}
+
+/// `io=8:job.http_call,mail.*`.
+pub(crate) fn group(text: &str) -> Result<Group, String> {
+    let wrong = || format!("{text:?} is not of the form GROUP=SLOTS:TOPIC,TOPIC; write it like io=8:job.http_call,mail.*");
+    let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+    let (slots, topics) = rest.split_once(':').ok_or_else(wrong)?;
+    let slots: u32 = slots.parse().ok().filter(|slots| (1..=10_000).contains(slots)).ok_or_else(wrong)?;
+    let topics: Vec<String> = topics.split(',').map(str::to_owned).collect();
+    if name.is_empty() || topics.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok(Group { name: name.to_owned(), slots, topics })
+}
+
+/// `4..64`.
+pub(crate) fn bounds(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || format!("{text:?} is not of the form MIN..MAX, both between 1 and 10000");
+    let (min, max) = text.split_once("..").ok_or_else(wrong)?;
+    let bound = |text: &str| text.parse().ok().filter(|bound: &u32| (1..=10_000).contains(bound)).ok_or_else(wrong);
+    let (min, max) = (bound(min)?, bound(max)?);
+    if min > max { Err(wrong()) } else { Ok((min, max)) }
+}
+
 /// A moment with its offset, as RFC 3339 has it.
 pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| format!("{text:?} is not a time; write it like 2030-01-31T08:00:00Z"))
@@ -73,6 +103,19 @@ pub(crate) fn payload(text: &str, stdin: &mut dyn Read) -> Result<Bytes, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_and_bounds_of_slots_are_read_or_refused() {
+        let io = Group { name: "io".to_owned(), slots: 8, topics: vec!["job.http_call".to_owned(), "mail.*".to_owned()] };
+        assert_eq!(group("io=8:job.http_call,mail.*"), Ok(io));
+        for wrong in ["io", "io=8", "io=0:a", "io=x:a", "=8:a", "io=8:", "io=8:a,,b", "io=10001:a"] {
+            assert!(group(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(bounds("4..64"), Ok((4, 64)));
+        for wrong in ["4", "..4", "4..", "0..4", "5..4", "1..10001"] {
+            assert!(bounds(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn time_spans_are_read_with_their_units() {

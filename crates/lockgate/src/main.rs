@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod servers;
 mod session;
+mod slots;
 mod spans;
 mod view;
 

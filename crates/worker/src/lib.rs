@@ -50,5 +50,6 @@ pub use crate::context::Context;
 pub use crate::error::{JobError, WorkerError};
 pub use crate::payload::Payload;
 pub use crate::registry::LeaseLoss;
+pub use crate::session::AdaptiveSlots;
 pub use crate::worker::Worker;
 pub use lockgate_core::trace::{Span, SpanKind, TraceParent, Value as SpanValue};

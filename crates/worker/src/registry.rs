@@ -109,6 +109,13 @@ impl Registry {
         self.routes.insert(topic, Arc::new(route));
     }
 
+    /// Takes out what is wanted.
+    pub(crate) fn split_off(&mut self, wanted: impl Fn(&str) -> bool) -> Self {
+        let (own, rest) = std::mem::take(&mut self.routes).into_iter().partition(|(topic, _)| wanted(topic));
+        self.routes = rest;
+        Self { routes: own }
+    }
+
     pub(crate) fn set_lease_loss(&mut self, topic: &str, choice: LeaseLoss) -> bool {
         let route = self.routes.get_mut(topic).and_then(Arc::get_mut);
         route.map(|route| route.lease_loss = choice).is_some()

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::error::{JobError, WorkerError};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
-use crate::session::{self, GpuLoad, Setup};
+use crate::session::{self, AdaptiveSlots, Bulkhead, GpuLoad, Setup};
 use crate::trace::SpanSink;
 
 const SLOTS_DEFAULT: u32 = 64;
@@ -46,6 +46,8 @@ pub struct Worker {
     journal: Option<PathBuf>,
     gpu_load: Option<GpuLoad>,
     spans: Option<SpanSink>,
+    adaptive: Option<AdaptiveSlots>,
+    bulkheads: Vec<Bulkhead>,
     mistakes: Vec<String>,
 }
 
@@ -68,6 +70,8 @@ impl Worker {
             journal: None,
             gpu_load: None,
             spans: None,
+            adaptive: None,
+            bulkheads: Vec::new(),
             mistakes: Vec::new(),
         }
     }
@@ -123,6 +127,28 @@ impl Worker {
     /// How many jobs run at once; 64 unless said.
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;
+        self
+    }
+
+    /// Lets the number of slots follow the load, beginning with that of [`slots`](Self::slots); fixed unless said. Slots of
+    /// [bulkheads](Self::bulkhead) stay as they are.
+    pub fn adaptive_slots(mut self, adaptive: AdaptiveSlots) -> Self {
+        self.adaptive = Some(adaptive);
+        self
+    }
+
+    /// Gives topics slots of their own, so that however slow they are, others have theirs. A trailing `*` names every topic with
+    /// that beginning. The first bulkhead that names a topic has it; topics that none names share the [`slots`](Self::slots).
+    ///
+    /// Each is a session of its own: operators see it as `worker.name`.
+    pub fn bulkhead<T: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        slots: u32,
+        topics: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let topics = topics.into_iter().map(Into::into).collect();
+        self.bulkheads.push(Bulkhead { name: name.into(), slots, topics });
         self
     }
 
@@ -220,7 +246,8 @@ impl Worker {
 
     /// Works until `shutdown` is ready, or until an operator wants it to leave, then drains.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-        session::run(self.resolve()?, shutdown).await
+        let bulkheads = self.bulkheads.clone();
+        session::run_all(self.resolve()?.split(&bulkheads), shutdown).await
     }
 
     /// Notes what keeps a set of handlers from being registered; [`run`](Self::run) reports it.
@@ -238,6 +265,10 @@ impl Worker {
         }
         if self.slots == 0 {
             mistakes.push("it has no slots".to_owned());
+        }
+        mistakes.extend(self.adaptive.and_then(|adaptive| adaptive.fault()));
+        for (at, bulkhead) in self.bulkheads.iter().enumerate() {
+            mistakes.extend(bulkhead.faults(&self.bulkheads[..at], &self.registry));
         }
         if self.prefetch > PREFETCH_MAX {
             mistakes.push(format!("it would let {} jobs wait; prefetch at most {PREFETCH_MAX}", self.prefetch));
@@ -258,13 +289,13 @@ impl Worker {
             topics,
             capabilities: self.capabilities,
             labels: self.labels.into_iter().collect(),
-            slots: self.slots,
+            slots: self.adaptive.map_or(self.slots, |adaptive| adaptive.begin(self.slots)),
             region: self.region,
             prefetch: self.prefetch,
             ..Hello::default()
         };
-        let Self { registry, journal, drain_timeout, gpu_load, spans, .. } = self;
-        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans })
+        let Self { registry, journal, drain_timeout, gpu_load, spans, adaptive, .. } = self;
+        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive })
     }
 }
 

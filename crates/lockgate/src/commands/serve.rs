@@ -55,6 +55,18 @@ pub(crate) struct Serve {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
     worker_slots: u32,
 
+    /// Topics with slots of their own in the built-in worker, like io=8:job.http_call; can be given many times
+    #[arg(long = "worker-slots-for", value_parser = args::group, value_name = "GROUP=COUNT:TOPICS")]
+    worker_groups: Vec<args::Group>,
+
+    /// Let the slots of the built-in worker follow the load between these bounds
+    #[arg(long, value_parser = args::bounds, value_name = "MIN..MAX")]
+    worker_adaptive_slots: Option<(u32, u32)>,
+
+    /// With --worker-adaptive-slots: fewer when the slowest in twenty jobs take longer than this
+    #[arg(long, value_parser = args::duration, requires = "worker_adaptive_slots", value_name = "SPAN")]
+    worker_target_p95: Option<Duration>,
+
     /// Pool that the built-in worker belongs to
     #[arg(long, default_value = DEFAULT_POOL, value_name = "NAME")]
     worker_pool: String,

@@ -16,6 +16,7 @@ use crate::effects;
 use crate::error::{CliError, Exit};
 use crate::logging::LogArgs;
 use crate::output::Output;
+use crate::slots::Slots;
 use crate::spans::SpanArgs;
 
 /// Run jobs with the built-in handlers until SIGTERM or Ctrl-C
@@ -26,6 +27,18 @@ pub(crate) struct Worker {
     /// Jobs to run at once
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
     slots: u32,
+
+    /// Topics with slots of their own, like io=8:job.http_call,mail.*; can be given many times. Others share --slots
+    #[arg(long = "slots-for", value_parser = args::group, value_name = "GROUP=COUNT:TOPICS")]
+    groups: Vec<args::Group>,
+
+    /// Let the slots follow the load between these bounds: fewer above 85 % of the processors, more below 40 %
+    #[arg(long, value_parser = args::bounds, value_name = "MIN..MAX")]
+    adaptive_slots: Option<(u32, u32)>,
+
+    /// With --adaptive-slots: fewer when the slowest in twenty jobs take longer than this, more when they are well below
+    #[arg(long, value_parser = args::duration, requires = "adaptive_slots", value_name = "SPAN")]
+    target_p95: Option<Duration>,
 
     /// Name that operators see; random without one
     #[arg(long)]
@@ -139,7 +152,8 @@ impl Worker {
             allow_private_addresses: self.allow_private_addresses,
             effects: self.effects.as_deref().map(effects::open).transpose()?,
         };
-        Ok(builtin.register(worker))
+        let slots = Slots { groups: self.groups, adaptive: self.adaptive_slots, target_p95: self.target_p95 };
+        Ok(slots.given_to(builtin.register(worker)))
     }
 }
 

@@ -1,11 +1,12 @@
 //! One assignment in the hands of this worker, and the signals that reach its handler.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use lockgate_proto::v1::Assignment;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::wall;
 
@@ -27,6 +28,7 @@ pub(crate) struct Attempt {
     started_at_ms: AtomicI64,
     /// 0 before the start.
     started_at_ns: AtomicU64,
+    began: OnceLock<Instant>,
 }
 
 impl Attempt {
@@ -38,6 +40,7 @@ impl Attempt {
             hidden: AtomicBool::new(false),
             started_at_ms: AtomicI64::new(NOT_STARTED),
             started_at_ns: AtomicU64::new(0),
+            began: OnceLock::new(),
         }
     }
 
@@ -54,6 +57,12 @@ impl Attempt {
         let now = wall::now_ns();
         self.started_at_ms.store(i64::try_from(now / 1_000_000).unwrap_or(i64::MAX), Ordering::Relaxed);
         self.started_at_ns.store(now, Ordering::Relaxed);
+        self.began.get_or_init(Instant::now);
+    }
+
+    /// How long its handler has been at it.
+    pub(crate) fn took(&self) -> Option<Duration> {
+        self.began.get().map(Instant::elapsed)
     }
 
     /// For the one span of an attempt that began: told once.

@@ -15,6 +15,7 @@ use lockgate_proto::v1::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::adapt::{Seen, Times};
 use super::attempt::Attempt;
 use super::journal::Journal;
 use super::ledger::{Kept, Ledger, Stopped};
@@ -54,6 +55,12 @@ struct State {
     outbox: Outbox,
     /// Assignments beyond the slots, in the order they came.
     line: VecDeque<Arc<Attempt>>,
+    /// How many attempts may run at once now.
+    slots: usize,
+    /// All of them were in use since somebody last looked.
+    full: bool,
+    /// Kept if somebody looks at them.
+    times: Option<Times>,
     /// Slots in use. A stopped attempt uses its slot until its handler is gone.
     busy: usize,
     draining: bool,
@@ -70,7 +77,7 @@ struct State {
 
 impl Crew {
     pub(crate) fn new(profile: Hello, registry: Registry, journal: Option<Journal>, restored: Vec<Report>) -> Self {
-        let mut state = State::default();
+        let mut state = State { slots: profile.slots as usize, ..State::default() };
         for report in restored {
             state.ledger.restore(report);
         }
@@ -85,6 +92,28 @@ impl Crew {
             leave: Notify::new(),
             beaten: Notify::new(),
         }
+    }
+
+    /// Its handlers are timed, for slots that follow how long they take.
+    pub(crate) fn timed(self, is_timed: bool) -> Self {
+        self.state.lock().times = is_timed.then(Times::default);
+        self
+    }
+
+    /// How many slots there are, and what was seen since this was asked last.
+    pub(crate) fn seen(&self, cpu: Option<u32>) -> (u32, Seen) {
+        let mut state = self.state.lock();
+        let full = std::mem::take(&mut state.full) || state.busy >= state.slots;
+        let seen = Seen { cpu, p95: state.times.as_mut().and_then(Times::take_p95), full };
+        (u32::try_from(state.slots).unwrap_or(u32::MAX), seen)
+    }
+
+    /// From now on so many run at once: those that run already go on, what is beyond waits. Returns what may start now. The
+    /// next beat tells the server.
+    pub(crate) fn resize(&self, slots: u32) -> Vec<Arc<Attempt>> {
+        let mut state = self.state.lock();
+        state.slots = slots as usize;
+        state.next_in_line()
     }
 
     /// Writes a span of everything that runs here.
@@ -132,7 +161,6 @@ impl Crew {
     }
 
     fn assign(&self, state: &mut State, assignments: Vec<Assignment>) -> Vec<Arc<Attempt>> {
-        let slots = self.slots();
         let mut ready = Vec::with_capacity(assignments.len());
         for assignment in assignments {
             let attempt = Arc::new(Attempt::new(assignment));
@@ -141,13 +169,14 @@ impl Crew {
             }
             if state.draining {
                 self.conclude(state, Ended { attempt, outcome: Outcome::Interrupted(Interrupted {}) });
-            } else if state.busy < slots {
+            } else if state.busy < state.slots {
                 state.busy += 1;
                 ready.push(attempt);
             } else {
                 state.line.push_back(attempt);
             }
         }
+        state.full |= state.busy >= state.slots;
         ready
     }
 
@@ -164,7 +193,6 @@ impl Crew {
 
     /// Records what began and what ended; returns the attempts that now find a free slot.
     pub(crate) fn record(&self, begun: Vec<Arc<Attempt>>, ended: Vec<Ended>) -> Vec<Arc<Attempt>> {
-        let slots = self.slots();
         let ready = {
             let mut state = self.state.lock();
             for attempt in begun {
@@ -174,9 +202,7 @@ impl Crew {
             for one in ended {
                 self.conclude(&mut state, one);
             }
-            let free = slots.saturating_sub(state.busy).min(state.line.len());
-            state.busy += free;
-            state.line.drain(..free).collect()
+            state.next_in_line()
         };
         self.outgoing.wake();
         self.settled.notify_waiters();
@@ -186,6 +212,9 @@ impl Crew {
     fn conclude(&self, state: &mut State, Ended { attempt, outcome }: Ended) {
         let Assignment { job_id, token, .. } = &attempt.assignment;
         let outcome = excused(&attempt, outcome);
+        if let (Some(times), Some(took)) = (&mut state.times, attempt.took()) {
+            times.note(took);
+        }
         self.write_span(&attempt, &outcome);
         let report = Report { job_id: job_id.clone(), token: token.clone(), outcome: Some(outcome) };
         match state.ledger.finish(&attempt, report) {
@@ -301,13 +330,16 @@ impl Crew {
             settled.await;
         }
     }
-
-    fn slots(&self) -> usize {
-        self.profile.slots as usize
-    }
 }
 
 impl State {
+    /// Attempts that find a free slot.
+    fn next_in_line(&mut self) -> Vec<Arc<Attempt>> {
+        let free = self.slots.saturating_sub(self.busy).min(self.line.len());
+        self.busy += free;
+        self.line.drain(..free).collect()
+    }
+
     fn acknowledge(&mut self, acks: Vec<ResultAck>, done_with: &mut Vec<String>) {
         for ack in acks {
             if ack.superseded {

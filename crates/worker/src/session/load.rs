@@ -8,6 +8,7 @@ use std::sync::Arc;
 use lockgate_core::worker::Load;
 use tokio::task::spawn_blocking;
 
+use super::adapt::AdaptiveSlots;
 use super::crew::Crew;
 use super::proc_text::{CpuTimes, memory_load};
 
@@ -56,7 +57,7 @@ impl Gauge {
 
 /// Measures for ever, off the tasks that work and beat: on a large machine, or with a slow GPU library, a reading takes
 /// its time, and no beat may wait for it.
-pub(crate) async fn watch(crew: Arc<Crew>, mut gauge: Gauge) {
+pub(crate) async fn watch(crew: Arc<Crew>, mut gauge: Gauge, adaptive: Option<AdaptiveSlots>) {
     loop {
         let reading = spawn_blocking(move || {
             let load = gauge.read();
@@ -66,6 +67,9 @@ pub(crate) async fn watch(crew: Arc<Crew>, mut gauge: Gauge) {
         let Ok((again, load)) = reading.await else { return };
         gauge = again;
         crew.measured(load);
+        if let Some(adaptive) = &adaptive {
+            adaptive.look(&crew, load.cpu);
+        }
         crew.beaten().await;
     }
 }

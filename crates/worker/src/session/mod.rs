@@ -1,7 +1,9 @@
 //! One life of a worker process: what it holds, what it says, and how it stays attached.
 
+mod adapt;
 mod attempt;
 mod backoff;
+mod bulkheads;
 mod crew;
 mod execute;
 mod journal;
@@ -25,7 +27,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::transport::Endpoint;
 
+pub use self::adapt::AdaptiveSlots;
 pub(crate) use self::attempt::Attempt;
+pub(crate) use self::bulkheads::{Bulkhead, run_all};
 pub(crate) use self::crew::Crew;
 use self::journal::{Journal, JournalWriter};
 use self::lease::StopAt;
@@ -47,11 +51,12 @@ pub(crate) struct Setup {
     pub drain_timeout: Duration,
     pub gpu_load: Option<GpuLoad>,
     pub spans: Option<SpanSink>,
+    pub adaptive: Option<AdaptiveSlots>,
 }
 
 /// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans } = setup;
+    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive } = setup;
     let (journal, writer, restored) = match journal {
         Some(path) => {
             let (journal, writer, restored) =
@@ -60,10 +65,12 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
         }
         None => (None, None, Vec::new()),
     };
-    let crew = Arc::new(Crew::new(profile, registry, journal, restored).watched_by(spans));
+    let crew = Crew::new(profile, registry, journal, restored).watched_by(spans);
+    let crew = Arc::new(crew.timed(adaptive.is_some_and(|adaptive| adaptive.target_p95.is_some())));
     let (stop_at, stops) = watch::channel(None);
     let link = Link { crew: crew.clone(), addresses, bearer, stop_at };
-    let ended = attend(link, stops, Gauge::new(gpu_load), drain_timeout, shutdown).await;
+    let watched = load::watch(crew, Gauge::new(gpu_load), adaptive);
+    let ended = attend(link, stops, watched, drain_timeout, shutdown).await;
     if let Some(writer) = writer {
         close(writer).await;
     }
@@ -73,7 +80,7 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
 async fn attend(
     link: Link,
     stops: watch::Receiver<StopAt>,
-    gauge: Gauge,
+    watched: impl Future<Output = ()> + Send + 'static,
     drain_timeout: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), WorkerError> {
@@ -81,7 +88,7 @@ async fn attend(
     let _last = LastOut(crew.clone());
     let mut watchers = JoinSet::new();
     watchers.spawn(lease::watch(crew.clone(), stops));
-    watchers.spawn(load::watch(crew.clone(), gauge));
+    watchers.spawn(watched);
     let mut links = JoinSet::new();
     links.spawn(link.keep());
     tokio::pin!(shutdown);

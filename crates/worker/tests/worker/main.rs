@@ -4,6 +4,7 @@ mod access;
 mod attempts;
 mod beats;
 mod builtin;
+mod bulkheads;
 mod edge;
 mod leaving;
 mod prefetch;

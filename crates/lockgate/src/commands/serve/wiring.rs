@@ -23,6 +23,7 @@ use crate::clock::SystemClock;
 use crate::effects;
 use crate::entropy::SystemEntropy;
 use crate::error::CliError;
+use crate::slots::Slots;
 
 /// Everything that runs. Stopped in the order in which the parts need each other.
 pub(super) struct Server {
@@ -283,7 +284,12 @@ impl Serve {
             allow_private_addresses: self.allow_private_addresses,
             effects: Some(effects::open(&self.data)?),
         };
-        Ok(builtin.register(worker))
+        let slots = Slots {
+            groups: self.worker_groups.clone(),
+            adaptive: self.worker_adaptive_slots,
+            target_p95: self.worker_target_p95,
+        };
+        Ok(slots.given_to(builtin.register(worker)))
     }
 }
 

@@ -52,13 +52,14 @@ impl Crew {
     /// different workers are not in step, so neither are these.
     pub(crate) fn beat(&self, number: u64) {
         {
-            let State { ledger, outbox, busy, load, .. } = &mut *self.state.lock();
+            let State { ledger, outbox, busy, slots, load, .. } = &mut *self.state.lock();
             outbox.push_beat(Beat {
                 number,
                 active_jobs: u32::try_from(*busy).unwrap_or(u32::MAX),
                 cpu_load: load.cpu,
                 gpu_utilization: load.gpu,
                 memory_load: load.memory,
+                slots: u32::try_from(*slots).ok(),
                 ..Beat::default()
             });
             if let Some(then) = Instant::now().checked_sub(RESEND_AFTER) {
@@ -86,14 +87,15 @@ impl Crew {
         }
         // After the check: an old stream must not take the new one's place here.
         self.outgoing.register(cx.waker());
-        let State { ledger, outbox, phase, closing, .. } = &mut *state;
+        let State { ledger, outbox, phase, closing, slots, .. } = &mut *state;
         match phase {
             Phase::Away => Poll::Ready(None),
             Phase::Greeted => Poll::Pending,
             Phase::Greeting => {
                 *phase = Phase::Greeted;
                 let (inventory, highest_assignment) = (ledger.inventory(), ledger.highest());
-                let hello = Hello { inventory, highest_assignment, ..self.profile.clone() };
+                let slots = u32::try_from(*slots).unwrap_or(u32::MAX);
+                let hello = Hello { inventory, highest_assignment, slots, ..self.profile.clone() };
                 Poll::Ready(Some(WorkerMessage { hello: Some(hello), ..WorkerMessage::default() }))
             }
             Phase::Open => match outbox.next_message(ledger) {
