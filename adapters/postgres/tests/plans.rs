@@ -69,7 +69,7 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/owing.sql"), 3, "duties_pkey"),
         (include_str!("../queries/waking.sql"), 2, "runs_waking"),
         (include_str!("../queries/live_runs.sql"), 2, "runs_live"),
-        (include_str!("../queries/list_runs.sql"), 5, "runs_listed"),
+        (include_str!("../queries/list_runs.sql"), 6, "runs_listed"),
         (include_str!("../queries/load_runs.sql"), 2, "run_nodes"),
         (include_str!("../queries/news.sql"), 2, "run_news_run"),
         (include_str!("../queries/unheard.sql"), 4, "run_news_age"),

@@ -75,7 +75,8 @@ fn a_tenant_is_refused_exactly_at_its_quota() {
     assert_eq!(quota.admit_job(&tenant, &room(2, 9, 60), 40), Ok(()));
     assert_eq!(limited(quota.admit_job(&tenant, &room(3, 0, 0), 1)), LimitedBy::Quota);
     assert_eq!(limited(quota.admit_job(&tenant, &room(0, 0, 60), 41)), LimitedBy::Quota);
-    assert_eq!(quota.admit_run(&tenant, &room(9, 0, 999)), Ok(()));
+    assert_eq!(quota.admit_run(&tenant, &room(2, 0, 100)), Ok(()));
+    assert_eq!(limited(quota.admit_run(&tenant, &room(3, 0, 0))), LimitedBy::Quota, "its first job has no room");
     assert_eq!(limited(quota.admit_run(&tenant, &room(0, 1, 0))), LimitedBy::Quota);
 }
 
