@@ -89,6 +89,7 @@ class Worker:
         self.beats = 0
         self.answered_at = 0.0
         self.attempts = {}
+        self.tasks = set()
         self.slots = asyncio.Semaphore(options.slots)
         self.hello_now = asyncio.Event()
         self.draining = False
@@ -157,7 +158,8 @@ class Worker:
         for assignment in message.assignments:
             self.take(assignment)
         for stop in message.stops:
-            await self.stop(stop.token)
+            # Beside the rest: a handler may take its time to end, and beats must be heard meanwhile.
+            self.keep(asyncio.create_task(self.stop(stop.token)))
         for revoke in message.revokes:
             attempt = self.attempts.get(revoke.token)
             if attempt is not None and attempt.started_at_ms is None:
@@ -172,6 +174,11 @@ class Worker:
             await self.drain()
         if message.dismissed and self.draining:
             self.dismissed.set()
+
+    def keep(self, task):
+        """A task that nobody refers to may be forgotten before it is done."""
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def take(self, assignment):
         # Numbers grow over the whole session: one that is not higher was here before.
@@ -215,7 +222,11 @@ class Worker:
             subject = f"sys.job.result.{self.address}" if self.address else "sys.job.result"
             try:
                 answer = await self.nats.request(subject, body, timeout=ANSWER_WITHIN, headers=headers)
-            except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
+            except nats.errors.TimeoutError:
+                continue
+            except nats.errors.Error:
+                # Nobody listens, or there is no connection now. It is told again.
+                await asyncio.sleep(1)
                 continue
             if (answer.headers or {}).get("Nats-Service-Error-Code") is None:
                 self.acknowledge(v1.ServerMessage.FromString(answer.data).acks)

@@ -98,8 +98,8 @@ impl Transition {
         let Some(part) = &self.job.request.run else { return false };
         let state = self.job.life.state;
         let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
-        let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() };
-        state.is_terminal() || counts && begins()
+        let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() && begins() };
+        state.is_terminal() || counts
     }
 
     /// S-4: the one place where events get their numbers.

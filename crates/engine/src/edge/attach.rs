@@ -13,7 +13,7 @@ use lockgate_ports::{Attached, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-use super::sessions::{Freed, Held, Session};
+use super::sessions::{Freed, Held, Leaving, Session};
 use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
 use crate::commit::Undriven;
 use crate::error::ApiError;
@@ -47,7 +47,7 @@ impl Engine {
         let reconciled = Reconciled::new(&hello, known);
         let stops = inner.strangers(&hello, &reconciled).await?;
         // Whatever number they were sent under, they have arrived.
-        let leaving = stops.iter().map(|item| (item.token.clone(), 0)).collect();
+        let leaving = stops.iter().map(|item| (item.token.clone(), Leaving::new(item.job_id.clone(), 0))).collect();
         for item in stops {
             let reason = "the attempt no longer counts".into();
             let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
@@ -80,7 +80,7 @@ impl Engine {
         inner.assign(inner.still_allowed(reconciled.resend).await?);
         inner.wake.dispatch.notify_one();
         // Two beats may be lost before a session is.
-        let beat_every = inner.settings.beat_every.min(lost_after / 3);
+        let beat_every = inner.settings.beat_every.min(lost_after.min(inner.settings.lost_after) / 3);
         let welcome = Welcome { epoch, beat_every, lost_after };
         Ok((attachment, welcome, inbound))
     }
@@ -117,6 +117,9 @@ fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
     }
     if hello.profile.slots == 0 || hello.profile.slots > SLOTS_MAX {
         errors.push(FieldError::new("slots", format_args!("must be between 1 and {SLOTS_MAX}")));
+    }
+    if i64::try_from(hello.highest_assignment).is_err() {
+        errors.push(FieldError::new("highest_assignment", "is not a number that was ever given"));
     }
     // One that worked before may come back whatever became of its pool: it holds jobs, or results to tell.
     let new = hello.inventory.is_empty() && hello.highest_assignment == 0;

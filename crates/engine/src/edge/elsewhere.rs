@@ -159,8 +159,8 @@ impl State {
 }
 
 impl Stranger {
-    pub(super) fn is(&self, worker: &WorkerId) -> bool {
-        self.profile.worker == *worker
+    pub(super) fn worker(&self) -> &WorkerId {
+        &self.profile.worker
     }
 
     fn candidate(&self, seen: Option<&Sighting>) -> Candidate {

@@ -56,7 +56,10 @@ impl Inner {
         if !message.results.is_empty() {
             self.take_results(session, epoch, message.results).await;
         }
-        self.let_go(session, message.let_go).await;
+        // Only of what it was told to stop: of all else it must say how it ended.
+        let known = |s: &mut Session| message.let_go.into_iter().filter(|token| s.leaving.contains_key(token)).collect();
+        let let_go: Vec<AttemptToken> = self.edge.with(session, epoch, known).unwrap_or_default();
+        self.let_go(session, let_go).await;
         if let Some(beat) = message.beat {
             self.take_beat(session, epoch, beat).await;
         }
@@ -235,7 +238,9 @@ impl Inner {
                 number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
             };
             let lost = s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
-            (lost, s.let_go(beat.highest_assignment, &inventory), resized)
+            let let_go = s.let_go(beat.highest_assignment, &inventory, self.settings.lost_after);
+            s.say_again();
+            (lost, let_go, resized)
         });
         let (lost, let_go, resized) = heard.unwrap_or_default();
         if let Some(grown) = resized {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::Job;
@@ -9,7 +10,7 @@ use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::trace::TraceParent;
 
 use super::attach::SLOTS_MAX;
-use super::sessions::{Session, State};
+use super::sessions::{Leaving, Session, State};
 use super::{Assignment, ToWorker};
 
 impl State {
@@ -62,9 +63,25 @@ impl Session {
     }
 
     /// Attempts on their way out that a beat does not name although they must have arrived: its worker has let go of them.
-    pub(super) fn let_go(&self, highest: u64, inventory: &BTreeSet<AttemptToken>) -> Vec<AttemptToken> {
-        let gone = |(token, number): &(&AttemptToken, &u64)| **number <= highest && !inventory.contains(*token);
+    /// One that came with its own end never arrives as far as numbers tell; after `patience` it is gone all the same.
+    pub(super) fn let_go(&self, highest: u64, inventory: &BTreeSet<AttemptToken>, patience: Duration) -> Vec<AttemptToken> {
+        let gone = |(token, leaving): &(&AttemptToken, &Leaving)| {
+            let arrived = leaving.number <= highest || leaving.since.elapsed() > patience;
+            arrived && !inventory.contains(*token)
+        };
         self.leaving.iter().filter(gone).map(|(token, _)| token.clone()).collect()
+    }
+
+    /// Messages may be lost where there is no stream: what its worker should have heard is said with every beat.
+    pub(super) fn say_again(&self) {
+        let Some(outbound) = self.outbound.as_ref().filter(|_| self.profile.lost_after_ms.is_some()) else { return };
+        for (token, leaving) in &self.leaving {
+            let reason = "the attempt no longer counts".into();
+            let _ = outbound.send(ToWorker::Stop { job_id: leaving.job_id.clone(), token: token.clone(), reason });
+        }
+        if self.sent_away {
+            let _ = outbound.send(ToWorker::Drain);
+        }
     }
 
     pub(super) fn is_attached(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, EdgeId, SessionId, WorkerId};
+use lockgate_core::ids::{AttemptToken, EdgeId, JobId, SessionId, WorkerId};
 use lockgate_core::job::{Binding, Dispatch, Job, JobState};
 use lockgate_core::placement::Roster;
 use lockgate_core::pools::{Routing, RoutingId};
@@ -51,9 +51,9 @@ pub(super) struct Session {
     pub(super) heard_at: Instant,
     pub(super) heard_wall: Timestamp,
     pub(super) held: BTreeMap<AttemptToken, Held>,
-    /// Attempts that no longer count and that its worker has not let go of, each with the number it was sent under. They take
-    /// places, and whatever limits they took, until then.
-    pub(super) leaving: BTreeMap<AttemptToken, u64>,
+    /// Attempts that no longer count and that its worker has not let go of. They take places, and whatever limits they took,
+    /// until then.
+    pub(super) leaving: BTreeMap<AttemptToken, Leaving>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
     /// An operator wants it to leave.
@@ -101,6 +101,20 @@ impl Held {
     /// Committed, and never sent on a stream that its worker still has.
     pub(super) fn unsent(job: Arc<Job>) -> Self {
         Self { told: false, ..Self::new(job) }
+    }
+}
+
+/// An attempt on its way out.
+pub(super) struct Leaving {
+    pub(super) job_id: JobId,
+    /// That it was sent under.
+    pub(super) number: u64,
+    pub(super) since: Instant,
+}
+
+impl Leaving {
+    pub(super) fn new(job_id: JobId, number: u64) -> Self {
+        Self { job_id, number, since: Instant::now() }
     }
 }
 
@@ -236,7 +250,7 @@ impl Edge {
         }
         let sent = session.held.remove(token).filter(|held| held.told);
         if let Some(binding) = sent.as_ref().and_then(|held| held.job.life.attempt.binding.as_ref()) {
-            session.leaving.insert(token.clone(), binding.assignment);
+            session.leaving.insert(token.clone(), Leaving::new(job.request.job_id.clone(), binding.assignment));
         }
         let leaving = session.leaving.contains_key(token);
         session.dismiss_if_done();
@@ -276,11 +290,13 @@ impl Edge {
         freed
     }
 
-    /// The sessions of a worker, wherever they are attached.
+    /// The sessions of a worker and of its groups of topics, wherever they are attached.
     pub(crate) fn sessions_of(&self, worker: &WorkerId) -> Vec<SessionId> {
         let state = self.state.lock();
-        let own = state.sessions.iter().filter(|(_, session)| session.profile.worker == *worker).map(|(id, _)| id);
-        let others = state.elsewhere.iter().filter(|(_, stranger)| stranger.is(worker)).map(|(id, _)| id);
+        let mine = state.sessions.iter().filter(|(id, session)| is_part_of(worker, &session.profile.worker, id));
+        let own = mine.map(|(id, _)| id);
+        let others =
+            state.elsewhere.iter().filter(|(id, stranger)| is_part_of(worker, stranger.worker(), id)).map(|(id, _)| id);
         own.chain(others.filter(|id| !state.sessions.contains_key(*id))).cloned().collect()
     }
 
@@ -452,4 +468,10 @@ impl Edge {
         }
         counts
     }
+}
+
+/// Whether a session is that of a worker, or of a group of its topics: those end alike, in their names and in their ids.
+fn is_part_of(worker: &WorkerId, named: &WorkerId, session: &SessionId) -> bool {
+    let group = named.as_str().strip_prefix(worker.as_str());
+    group.is_some_and(|group| group.is_empty() || group.starts_with('.') && session.as_str().ends_with(group))
 }

@@ -161,19 +161,22 @@ impl Inner {
 
     /// What cannot be stopped now is told again by the sweep.
     pub(super) async fn stop_jobs(&self, stops: Vec<(JobId, Arc<str>)>) {
-        if stops.is_empty() {
-            return;
-        }
-        let (ids, notes): (Vec<JobId>, Vec<Arc<str>>) = stops.into_iter().unzip();
-        let stopped = async {
-            let jobs = self.ports.store.load(&ids).await?.into_iter().zip(notes);
-            let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
-            let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
-            self.drive(live.map(stop).collect()).await
-        };
-        if let Err(error) = stopped.await {
+        if let Err(error) = self.surely_stop(stops).await {
             tracing::warn!(%error, "jobs of a run that does not go on could not be stopped; trying again with the next sweep");
         }
+    }
+
+    /// Those that have not ended by themselves are cancelled, or it is an error.
+    pub(super) async fn surely_stop(&self, stops: Vec<(JobId, Arc<str>)>) -> Result<(), StoreError> {
+        if stops.is_empty() {
+            return Ok(());
+        }
+        let (ids, notes): (Vec<JobId>, Vec<Arc<str>>) = stops.into_iter().unzip();
+        let jobs = self.ports.store.load(&ids).await?.into_iter().zip(notes);
+        let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
+        let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
+        self.drive(live.map(stop).collect()).await?;
+        Ok(())
     }
 
     pub(super) fn platform() -> ActorId {

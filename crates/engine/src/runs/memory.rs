@@ -63,6 +63,10 @@ impl Runs {
             return;
         }
         self.take(&live.run().head.id.clone());
+        // A workflow of plain jobs that is quiet would only take the place of runs that go on: its ids sort after all others.
+        if live.run().head.id.is_saga() && live.run().head.wakes_at.is_some() {
+            return;
+        }
         self.rows += rows(&live);
         self.by_id.insert(live.run().head.id.clone(), live);
         // Ids sort by age. A run that is forgotten is read again when it has news.

@@ -6,6 +6,7 @@ use lockgate_core::dag::plan::Order;
 use lockgate_core::ids::RunId;
 
 use super::Planned;
+use super::advance::why_stopped;
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -23,6 +24,11 @@ impl Inner {
             let next = live.order(order.clone(), self.ports.clock.now()).map_err(ApiError::RunState)?;
             let Some(next) = next else { return Ok(live.run().head.clone()) };
             let head = next.head.clone();
+            if matches!(order, Order::Resolve { .. } | Order::Retry { .. }) {
+                // Whoever is asked about the undo that was stuck must not agree to it any more, or its work is done twice. After
+                // a crash in between it is stuck because it was cancelled, and the order can be given again.
+                self.surely_stop(next.stop_jobs.iter().map(|id| (id.clone(), why_stopped(&head))).collect()).await?;
+            }
             let planned = Planned { audit: audit.clone(), ..Planned::step(live, before, next, Vec::new()) };
             if self.advance(vec![planned]).await?.iter().all(Result::is_ok) {
                 // Wherever the steps are taken: something may be to be done at once.

@@ -1,15 +1,15 @@
 //! Workflows of plain jobs, where jobs come in: closed is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use lockgate_core::dag::RunHead;
 use lockgate_core::dag::saga::JOBS_MAX;
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Illegal, Job};
-use lockgate_core::request::{JobRequest, RequestHash};
+use lockgate_core::request::JobRequest;
 use lockgate_ports::StoreError;
 
+use super::submit::{Checked, Refused};
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -29,27 +29,30 @@ impl Inner {
         Err(ApiError::Unavailable("the workflow keeps changing; try again".into()))
     }
 
-    /// Refuses new jobs of workflows that are closed or full. One that gets past because it is closed right now is
-    /// cancelled by the saga, or undone. Without a workflow nothing is asked.
-    pub(super) async fn refuse_closed(
-        &self,
-        checked: &mut [Result<(Arc<JobRequest>, RequestHash), ApiError>],
-    ) -> Result<(), ApiError> {
+    /// Refuses new jobs of workflows that are closed or full, and returns them by their places. One that gets past because it
+    /// is closed right now is cancelled by the saga, or undone. Without a workflow nothing is asked.
+    pub(super) async fn refuse_closed(&self, checked: &mut [Checked]) -> Result<Vec<Refused>, ApiError> {
         let sagas: BTreeSet<RunId> = checked.iter().flatten().filter_map(|(request, _)| saga_of(request)).collect();
+        let mut refused = Vec::new();
         if sagas.is_empty() {
-            return Ok(());
+            return Ok(refused);
         }
         let heads = self.saga_heads(sagas).await?;
-        for job in checked {
+        for (place, job) in checked.iter_mut().enumerate() {
             let Ok((request, _)) = job else { continue };
             let Some(head) = saga_of(request).and_then(|saga| heads.get(&saga)) else { continue };
-            if head.closing.is_some() {
-                *job = Err(ApiError::State(Illegal::ClosedSaga(head.dag.name.clone())));
+            let error = if head.closing.is_some() {
+                ApiError::State(Illegal::ClosedSaga(head.dag.name.clone()))
             } else if head.total >= JOBS_MAX {
-                *job = Err(ApiError::invalid("workflow_id", format_args!("has {JOBS_MAX} jobs already, which is the most")));
+                ApiError::invalid("workflow_id", format_args!("has {JOBS_MAX} jobs already, which is the most"))
+            } else {
+                continue;
+            };
+            if let Ok(request) = std::mem::replace(job, Err(error)) {
+                refused.push((place, request));
             }
         }
-        Ok(())
+        Ok(refused)
     }
 
     /// Of these jobs, those whose workflow takes them back to life. Before that their sagas hear how they ended: a new life

@@ -24,7 +24,9 @@ pub struct Submitted {
     pub existing: bool,
 }
 
-type Checked = Result<(Arc<JobRequest>, RequestHash), ApiError>;
+pub(super) type Checked = Result<(Arc<JobRequest>, RequestHash), ApiError>;
+/// What was good but for the place it would have taken, and where it stands in its batch.
+pub(super) type Refused = (usize, (Arc<JobRequest>, RequestHash));
 
 impl Engine {
     /// Each job is accepted or refused alone; answers in the order sent. The outer error refuses the whole batch.
@@ -44,9 +46,9 @@ impl Engine {
             Ok((Arc::new(request), hash))
         };
         let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
-        inner.refuse_closed(&mut checked).await?;
-        let Admitted { ticket, refused } = inner.admit(caller, &mut checked, |(request, _)| request).await?;
-        let mut known = inner.known_already(&checked, refused).await;
+        let mut refused = inner.refuse_closed(&mut checked).await?;
+        let Admitted { ticket, refused: no_room } = inner.admit(caller, &mut checked, |(request, _)| request).await?;
+        refused.extend(no_room);
         let (transitions, verdict) = inner.births(&checked).await;
         let entry = Entry { began, verdict };
         let owned = inner.clone();
@@ -56,6 +58,8 @@ impl Engine {
         })
         .await?;
         let mut committed = committed?.into_iter();
+        // After the commit: what they repeat may have come in with the same batch.
+        let mut known = inner.known_already(&checked, refused).await;
         Ok(checked
             .into_iter()
             .enumerate()
@@ -78,12 +82,12 @@ impl Engine {
 }
 
 impl Inner {
-    /// Of those for which there is no room: whoever sends again what it sent before gets its job back. Nobody else is looked
+    /// Of those for which there is no room, or whose workflow is closed: whoever sends again what it sent before gets its job back. Nobody else is looked
     /// for, so what is let in pays nothing. By place in the batch; the others stay refused, and are counted.
     async fn known_already(
         &self,
         checked: &[Checked],
-        refused: Vec<(usize, (Arc<JobRequest>, RequestHash))>,
+        refused: Vec<Refused>,
     ) -> BTreeMap<usize, Result<Submitted, ApiError>> {
         let requests: Vec<Arc<JobRequest>> =
             refused.iter().map(|(_, (request, _))| request).filter(|request| request.is_named()).cloned().collect();

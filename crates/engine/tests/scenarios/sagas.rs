@@ -119,6 +119,8 @@ async fn a_fatal_failure_cancels_the_sibling_that_waits_and_undoes_the_rest_in_r
     assert!(stage.number("lockgate_saga_compensation_dispatched_total") >= 3.0);
     let refused = stage.take_in(step("late")).await;
     assert!(matches!(refused, Err(ApiError::State(Illegal::ClosedSaga(_)))), "{refused:?}");
+    let repeated = stage.take_in(step("a")).await;
+    assert_eq!(repeated.expect("it is known already"), JobId::from("a"));
     let replayed = stage.engine.replay_one(&caller(), &"bad".into()).await;
     assert!(matches!(replayed, Err(ApiError::State(Illegal::ClosedSaga(_)))), "{replayed:?}");
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::access::{ApiKey, Permission};
-use lockgate_core::ids::{PoolName, SessionId, WorkerId, check_name};
+use lockgate_core::ids::{ActorId, PoolName, SessionId, WorkerId, check_name};
 use lockgate_engine::{ApiError, Engine};
 use lockgate_ports::Clock;
 use lockgate_proto::v1;
@@ -122,8 +122,9 @@ impl Outposts {
 
     async fn attach(&self, worker: &WorkerId, wire: v1::Hello) -> Result<(), ApiError> {
         let office = &self.0;
-        office.admit(&PoolName::from(wire.pool.as_str())).await?;
+        let owner = office.admit(&PoolName::from(wire.pool.as_str())).await?;
         let mut hello = exchange::hello(wire, None)?;
+        hello.profile.owner = owner;
         hello.profile.lost_after_ms = u64::try_from(office.settings.lost_after.as_millis()).ok();
         let (attachment, welcome, waiting) = office.engine.attach(hello).await?;
         let (session, epoch) = (attachment.session().clone(), welcome.epoch);
@@ -181,16 +182,16 @@ impl Outposts {
 }
 
 impl Office {
-    /// A message carries no credential, so one key stands for all who may publish.
-    async fn admit(&self, pool: &PoolName) -> Result<(), ApiError> {
-        let Some((entrance, key)) = &self.known else { return Ok(()) };
+    /// A message carries no credential, so one key stands for all who may publish, and C-2 knows them by its actor.
+    async fn admit(&self, pool: &PoolName) -> Result<Option<ActorId>, ApiError> {
+        let Some((entrance, key)) = &self.known else { return Ok(None) };
         let identity = self.engine.identify_key(&entrance.digest, key).await?;
         let may = identity.filter(|identity| identity.grant.allows(Permission::Work));
         let identity = may.ok_or_else(|| {
             ApiError::Unavailable("the key that stands for workers is not one that may work, or has ended".to_owned())
         })?;
         if identity.grant.holds_pool(pool) {
-            return Ok(());
+            return Ok(Some(identity.actor));
         }
         Err(ApiError::Forbidden(format!("the key that stands for workers is not for pool {:?}", pool.as_str())))
     }

@@ -51,7 +51,20 @@ impl Bulkhead {
         if !registry.topics().iter().any(|topic| self.takes(topic)) {
             faults.push(format!("the group {name:?} names no topic that has a handler"));
         }
+        faults.extend(self.shared(registry).map(|(topic, pattern)| {
+            format!("the group {name:?} takes {topic:?}, which the handler of {pattern:?} outside of it would be given too")
+        }));
         faults
+    }
+
+    /// Its topics that a pattern outside of it also fits: the server would send them to either.
+    fn shared(&self, registry: &Registry) -> impl Iterator<Item = (String, String)> {
+        let (own, others): (Vec<String>, Vec<String>) = registry.topics().into_iter().partition(|topic| self.takes(topic));
+        let fits = |pattern: &str, topic: &str| pattern.strip_suffix('*').is_some_and(|prefix| topic.starts_with(prefix));
+        own.into_iter().filter_map(move |topic| {
+            let pattern = others.iter().find(|pattern| fits(pattern, &topic))?;
+            Some((topic, pattern.clone()))
+        })
     }
 }
 

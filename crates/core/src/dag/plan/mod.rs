@@ -75,6 +75,14 @@ pub enum News {
     Plain(Box<Job>),
 }
 
+impl News {
+    /// Whether it tells of this life of a plain job.
+    pub(in crate::dag) fn is_of(&self, job: &Job) -> bool {
+        let of = |other: &Job| other.request.job_id == job.request.job_id && other.life.no == job.life.no;
+        matches!(self, Self::Plain(other) if of(other))
+    }
+}
+
 /// What people ask of a run.
 #[derive(Clone, Debug)]
 pub enum Order {

@@ -119,8 +119,8 @@ impl Saga {
     /// What follows from the news and from the time. None: nothing changes.
     pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
         let mut step = Step::of(self, now);
-        for news in news {
-            step.hear(news);
+        for (at, one) in news.iter().enumerate() {
+            step.hear(one, &news[at + 1..]);
         }
         step.go_on()
     }

@@ -57,9 +57,10 @@ impl<'a> Step<'a> {
         self.saga.run.nodes.insert(key, row);
     }
 
-    pub(super) fn hear(&mut self, news: &News) {
+    /// `later` is what is heard after it in the same step.
+    pub(super) fn hear(&mut self, news: &News, later: &[News]) {
         match news {
-            News::Plain(job) => self.hear_job(job),
+            News::Plain(job) => self.hear_job(job, later),
             News::Job { part, state, failure, .. } if part.undo && part.run == self.saga.run.head.id => {
                 self.hear_undo(part, *state, failure.as_ref());
             }
@@ -67,14 +68,16 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn hear_job(&mut self, job: &Job) {
+    fn hear_job(&mut self, job: &Job, later: &[News]) {
         if job.request.run.as_ref().is_none_or(|part| part.undo || part.run != self.saga.run.head.id) {
             return;
         }
         let key = self.key_of(job);
         let row = self.row(key);
+        // News tell of a job as it is now: that of its birth, when it is heard late, may show its end. The end comes in its turn.
+        let born = !job.state().is_terminal() || later.iter().any(|news| news.is_of(job));
         match row.map(|row| row.state) {
-            None if !job.state().is_terminal() => {
+            None if born => {
                 let (id, now) = (job.request.job_id.clone(), self.now);
                 self.change(key, |row| {
                     (row.state, row.job, row.began_at) = (NodeState::Running, Some(id), Some(now));
@@ -125,7 +128,8 @@ impl<'a> Step<'a> {
     fn entry_of(&mut self, job: &Job) -> (Option<crate::request::Json>, u32) {
         let done = matches!(job.state(), JobState::Succeeded | JobState::OutputQuarantined);
         let undo = job.request.compensation.as_ref();
-        let half_done = || undo.and_then(|undo| Compensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
+        let on_failure = || undo.and_then(|undo| Compensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
+        let half_done = || was_begun(job) && on_failure();
         if undo.is_none() || !(done || half_done()) {
             return (None, 0);
         }
@@ -226,6 +230,12 @@ impl<'a> Step<'a> {
             more: false,
         }
     }
+}
+
+/// A worker had it in its hands: perhaps it did something. What was denied, or cancelled while it waited, did nothing.
+fn was_begun(job: &Job) -> bool {
+    let counters = &job.life.counters;
+    job.life.attempt.binding.is_some() || counters.failures + counters.infra_failures + counters.snoozes > 0
 }
 
 /// Outside of DAGs nobody says what follows a failure: one that no retry can mend, and running out of time, roll back.

@@ -12,7 +12,7 @@ use crate::ids::ActorId;
 use crate::job::{JobState, Reason};
 use crate::lane::Priority;
 use crate::request::Json;
-use world::{UNDO, World};
+use world::{UNDO, World, plain_job};
 
 fn rollback() -> Order {
     Order::Cancel { actor: ActorId::from("bob"), note: None, compensate: true }
@@ -75,6 +75,38 @@ fn a_sibling_is_stopped_and_undone_if_it_completes_all_the_same() {
     world.end("straggler", JobState::Succeeded, None);
     world.end_undo("straggler", JobState::Succeeded);
     assert_eq!((world.state(), world.undone()), (RunState::Compensated, vec!["b", "a", "straggler"]));
+}
+
+#[test]
+fn the_order_of_the_ends_counts_however_late_they_are_heard() {
+    let mut world = World::default();
+    world.submit("a", None);
+    for id in ["x", "y"] {
+        world.jobs.insert(id.to_owned(), plain_job(id, Some(UNDO), world.now));
+    }
+    for id in ["y", "x"] {
+        world.settle(id, JobState::Succeeded, None);
+    }
+    // Two births and two ends, in the order in which they were committed; each shows its job as it is now.
+    world.hear(&["x", "y", "y", "x"].map(|id| world.news_of(id)));
+    world.obey(rollback()).unwrap();
+    world.end("a", JobState::Cancelled, Some(Reason::Cancelled));
+    assert_eq!(world.open_undos(), ["x"], "it was done last");
+    world.end_undo("x", JobState::Succeeded);
+    assert_eq!(world.open_undos(), ["y"]);
+}
+
+#[test]
+fn what_no_worker_had_in_its_hands_is_not_undone_whatever_it_says() {
+    let mut world = World::default();
+    for (id, state, reason) in
+        [("denied", JobState::Denied, Reason::Denied), ("waited", JobState::Cancelled, Reason::Cancelled)]
+    {
+        world.submit(id, Some(r#"{"topic":"job.undo","undo_on_failure":true}"#));
+        world.end(id, state, Some(reason));
+    }
+    world.obey(rollback()).unwrap();
+    assert_eq!((world.state(), world.undone().len()), (RunState::Compensated, 0));
 }
 
 #[test]

@@ -76,6 +76,10 @@ impl World {
     pub(super) fn settle(&mut self, id: &str, state: JobState, reason: Option<Reason>) {
         let job = self.jobs.get_mut(id).unwrap();
         job.life.state = state;
+        if matches!(state, JobState::Failed | JobState::Timeout) {
+            // A worker had it in its hands.
+            job.life.counters.failures += 1;
+        }
         job.life.last_error = reason.map(|reason| Failure::new(reason, "boom"));
     }
 
