@@ -22,14 +22,16 @@ const KERNEL: &str = "kernel-1";
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     runtime()?.block_on(async {
         let mut cluster = Cluster::new(build(root, Build::Development).await?)?;
-        let kernel = cluster.serve("kernel", KERNEL, "127.0.0.1:0", &[]).await?;
+        let policy = root.join("examples/governance/policy.yaml").display().to_string();
+        let judging = ["--policy", policy.as_str()];
+        let kernel = cluster.serve("kernel", KERNEL, "127.0.0.1:0", &judging).await?;
         let address = kernel.api.trim_start_matches("http://").to_owned();
         let governed = ["--safety-kernel", &address, "--safety-kernel-insecure", "--safety-kernel-retry", "2s"];
         cluster.launch(&[&governed[..], &["--fail-mode", "open"]].concat()).await?;
         let prometheus = Prometheus::start(&configuration(root, &cluster.metrics()))?;
         println!("Prometheus scrapes {} processes at {}", cluster.metrics().len(), prometheus.url());
         Story { root, gateway: cluster.gateways().remove(0), binary: cluster.binary.clone() }
-            .happen(&mut cluster, &address)
+            .happen(&mut cluster, &address, &judging)
             .await?;
         let clean = check_metrics(root, &cluster).await?;
         let answered = look(&prometheus);
@@ -58,9 +60,8 @@ struct Story<'a> {
 }
 
 impl Story<'_> {
-    async fn happen(&self, cluster: &mut Cluster, kernel: &str) -> anyhow::Result<()> {
+    async fn happen(&self, cluster: &mut Cluster, kernel: &str, judging: &[&str]) -> anyhow::Result<()> {
         let example = |path: &str| self.root.join("examples").join(path).display().to_string();
-        self.say(&["policy", "apply", &example("governance/policy.yaml")]).await?;
         println!("the mixed load begins");
         let mut load = self.start(&["load", "--jobs", "1500", "--rate", "50", "--sleep", "12s", "--give-up", "3m"])?;
         self.governance().await?;
@@ -75,7 +76,7 @@ impl Story<'_> {
         println!("Redis forgets everything, PostgreSQL restarts");
         cluster.servers.redis.command("FLUSHALL").context("Redis")?;
         cluster.servers.postgres.restart()?;
-        self.kernel_away(cluster, kernel).await?;
+        self.kernel_away(cluster, kernel, judging).await?;
         let ended = load.wait().await?;
         println!("the mixed load ended: {ended}");
         if !ended.success() {
@@ -94,14 +95,14 @@ impl Story<'_> {
     }
 
     /// Nobody judges for a while; then somebody does again.
-    async fn kernel_away(&self, cluster: &mut Cluster, address: &str) -> anyhow::Result<()> {
+    async fn kernel_away(&self, cluster: &mut Cluster, address: &str, judging: &[&str]) -> anyhow::Result<()> {
         println!("the safety kernel is killed");
         let mut kernel = cluster.take(KERNEL).context("no kernel")?;
         kernel.child.kill().await?;
         for _ in 0..5 {
             self.try_to(&["submit", "job.echo", "--wait"]).await?;
         }
-        cluster.serve("kernel", KERNEL, address, &[]).await?;
+        cluster.serve("kernel", KERNEL, address, judging).await?;
         println!("the safety kernel is back");
         self.try_to(&["submit", "job.echo", "--wait"]).await
     }
