@@ -40,8 +40,14 @@ pub fn subject_from_wire(wire: v1::Subject, caller: &Caller) -> Result<JobReques
         errors.push(error);
         None
     });
+    // Not a client's choice: jobs of runs and of schedules have ids that no client may choose, and are judged like all others.
+    let job_id = present(wire.job_id);
+    // Theirs have a ~ besides what names have.
+    if let Some(Err(error)) = job_id.as_deref().map(|id| check_name(&id.replace('~', "-"))) {
+        errors.push(FieldError::new("job_id", error));
+    }
+    let id_chosen = job_id.is_some();
     let new = NewJob {
-        job_id: present(wire.job_id),
         topic: wire.topic,
         payload,
         priority,
@@ -51,8 +57,8 @@ pub fn subject_from_wire(wire: v1::Subject, caller: &Caller) -> Result<JobReques
         risk_tags: wire.risk_tags.into_iter().collect(),
         ..NewJob::default()
     };
-    match JobRequest::check(new, &whose, || JobId::from(UNNAMED)) {
-        Ok(request) if errors.is_empty() => Ok(request),
+    match JobRequest::check(new, &whose, || job_id.map_or_else(|| JobId::from(UNNAMED), JobId::from)) {
+        Ok(request) if errors.is_empty() => Ok(JobRequest { id_chosen, ..request }),
         Ok(_) => Err(errors),
         Err(more) => Err(errors.into_iter().chain(more).collect()),
     }
@@ -135,5 +141,17 @@ mod tests {
         let errors = subject_from_wire(wire, &Caller::new("acme", "ann")).expect_err("refused");
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["tenant", "priority", "payload", "topic", "labels"]);
+    }
+
+    #[test]
+    fn jobs_of_the_platform_are_judged_under_their_own_ids() {
+        for id in ["run-01a1e841.0~0", "comp-01a1e841", "cron-01a1e841"] {
+            let wire = v1::Subject { job_id: id.to_owned(), ..subject_to_wire(&request()) };
+            let back = subject_from_wire(wire, &Caller::new("acme", "kernel")).expect("taken");
+            assert_eq!(back.job_id.as_str(), id);
+        }
+        let wire = v1::Subject { job_id: "no name".to_owned(), ..subject_to_wire(&request()) };
+        let errors = subject_from_wire(wire, &Caller::new("acme", "kernel")).expect_err("refused");
+        assert_eq!(errors[0].field, "job_id");
     }
 }

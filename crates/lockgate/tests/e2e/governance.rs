@@ -103,6 +103,20 @@ async fn while_the_kernel_is_dead_nothing_runs_and_when_it_is_back_everything_do
     }
 }
 
+#[tokio::test]
+async fn a_kernel_elsewhere_judges_the_jobs_of_runs_and_what_undoes_them() {
+    let folder = TempDir::new().expect("a folder");
+    let policy = file(&folder, "policy.yaml", ALLOW);
+    let kernel = Server::start(&["--roles", "kernel", "--policy", text(&policy)]).await;
+    let address = kernel.api.trim_start_matches("http://").to_owned();
+    let server = Server::start(&["--safety-kernel", &address, "--safety-kernel-insecure"]).await;
+    let dag = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/dags/travel-booking.yaml");
+    assert!(server.cli(&["dag", "apply", text(&dag)]).await.status.success());
+    let start = ["dag", "start", "travel-booking", "--param", "car_failures=1", "--watch"];
+    let undone = tokio::time::timeout(PATIENCE, server.cli(&start)).await.expect("it is over in time");
+    assert!(String::from_utf8_lossy(&undone.stdout).contains("COMPENSATED"), "{undone:?}");
+}
+
 const NO_EVIL: &str = "
 version: 1
 default: {decision: allow, reason: fine}
