@@ -1,12 +1,8 @@
-//! Whether we live, whether we can work, how we are, and the numbers.
+//! Whether we live, whether we can work, and how we are.
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -58,14 +54,4 @@ pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Readines
 #[utoipa::path(get, path = "/monitor/health", responses((status = 200, body = Health)))]
 pub(super) async fn monitor(State(shared): State<Shared>) -> Json<Health> {
     Json(Health::from(shared.engine.health().await))
-}
-
-/// All metrics as OpenMetrics text.
-pub(super) fn metrics(registry: &Registry) -> Response {
-    let mut text = String::new();
-    if encode(&mut text, registry).is_err() {
-        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics could not be written")
-            .into_response();
-    }
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
 }

@@ -11,6 +11,7 @@ mod health;
 mod idempotency;
 mod jobs;
 mod listen;
+mod numbers;
 mod overview;
 mod policy;
 mod pools;
@@ -29,7 +30,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
 use prometheus_client::registry::Registry;
@@ -157,7 +158,7 @@ fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
 }
 
 pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
-    let metrics = get(move || async move { health::metrics(&registry) });
+    let metrics = get(move |headers: HeaderMap| async move { numbers::metrics(&headers, &registry) });
     finish(Router::new().route("/metrics", metrics).route("/healthz", get(health::healthz)))
 }
 

@@ -241,7 +241,10 @@ async fn metrics_are_served_on_their_own_port() {
     server.submit(echo()).await;
     let address = server.metrics(GatewaySettings::default()).await;
     let at = |path: &str| http::Request::builder().uri(format!("http://{address}{path}"));
-    let reply = server.send(at("/metrics"), "").await;
+    let plain = server.send(at("/metrics"), "").await;
+    assert!(plain.header("content-type").starts_with("text/plain; version=0.0.4"), "{plain:?}");
+    assert!(plain.text.contains("# TYPE lockgate_tasks_enqueued_total counter"), "{plain:?}");
+    let reply = server.send(at("/metrics").header("accept", "application/openmetrics-text;version=1.0.0"), "").await;
     assert!(reply.header("content-type").starts_with("application/openmetrics-text"), "{reply:?}");
     assert!(reply.text.contains("lockgate_tasks_enqueued_total{priority=\"default\"} 1"), "{reply:?}");
     assert!(reply.text.ends_with("# EOF\n"));
