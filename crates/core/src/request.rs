@@ -114,6 +114,8 @@ pub struct Caller {
     pub actor: ActorId,
     /// What kind of actor: a person, a service, an agent. Free text that policies may match.
     pub actor_type: Option<Arc<str>>,
+    /// A credential says who it is; otherwise it is only what they say.
+    pub verified: bool,
     /// Payloads and results may be seen, not only that they exist.
     pub sees_payloads: bool,
     /// Other tenants may be looked at too.
@@ -125,17 +127,18 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Of no stated kind, and trusted.
+    /// Of no stated kind, and believed: it may see everything, and nobody vouches for its name.
     pub fn new(tenant: impl Into<TenantId>, actor: impl Into<ActorId>) -> Self {
         Self::of_kind(tenant, actor, None)
     }
 
-    /// Of a stated kind, and trusted.
+    /// Of a stated kind, and believed as well.
     pub fn of_kind(tenant: impl Into<TenantId>, actor: impl Into<ActorId>, actor_type: Option<Arc<str>>) -> Self {
         Self {
             tenant: tenant.into(),
             actor: actor.into(),
             actor_type,
+            verified: false,
             sees_payloads: true,
             sees_everyone: true,
             trace: None,
@@ -174,6 +177,9 @@ pub struct JobRequest {
     pub actor: ActorId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
+    /// A credential said who the actor is. Absent where nobody asks for one, so that such rows are not longer for it.
+    #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
+    pub actor_verified: bool,
     pub topic: Topic,
     /// Stored beside the rest, so that the rest can be read without it.
     #[serde(skip)]
@@ -285,6 +291,7 @@ impl JobRequest {
             tenant: caller.tenant.clone(),
             actor: caller.actor.clone(),
             actor_type: caller.actor_type.clone(),
+            actor_verified: caller.verified,
             topic: new.topic.into(),
             payload: new.payload.unwrap_or_default(),
             priority: new.priority,

@@ -59,6 +59,7 @@ pub(crate) struct Job {
     pub(crate) actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) actor_type: Option<String>,
+    pub(crate) actor_verified: bool,
     pub(crate) topic: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) capability: Option<String>,

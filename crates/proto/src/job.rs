@@ -39,6 +39,7 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
         capability: text(request.capability.as_deref()),
         risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
         actor_type: text(request.actor_type.as_deref()),
+        actor_verified: request.actor_verified,
         platform_labels: platform_labels(life).collect(),
         ..v1::Job::default()
     }

@@ -156,6 +156,7 @@ pub(crate) fn content() -> OutputContent {
         tenant: "acme".into(),
         actor: "ann".into(),
         actor_type: None,
+        actor_verified: false,
         topic: "echo".into(),
         payload: Json::null(),
         priority: None,

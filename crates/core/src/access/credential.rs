@@ -220,6 +220,7 @@ impl Identity {
             tenant,
             actor: self.actor.clone(),
             actor_type: self.actor_type.clone(),
+            verified: true,
             sees_payloads: self.grant.allows(Permission::SeePayloads),
             sees_everyone: self.grant.reach == Reach::Everyone,
             trace: None,

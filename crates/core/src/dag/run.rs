@@ -11,7 +11,7 @@ use super::node::is_zero;
 use super::{NodeIx, NodeKey, NodeRun};
 use crate::ids::{ActorId, RunId, TenantId};
 use crate::job::Failure;
-use crate::request::{Json, RequestHash};
+use crate::request::{Caller, Json, RequestHash};
 use crate::time::Timestamp;
 use crate::trace::TraceParent;
 
@@ -58,6 +58,9 @@ pub struct RunHead {
     /// What kind of actor; its jobs say so too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
+    /// A credential said who the actor is; its jobs say so too.
+    #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
+    pub actor_verified: bool,
     /// A JSON map, defaults filled in.
     pub params: Json,
     #[serde(skip)]
@@ -104,6 +107,12 @@ impl RunHead {
     /// Takes away what only those may see who are trusted with payloads.
     pub fn hide(&mut self) {
         (self.params, self.output) = (Json::null(), None);
+    }
+
+    /// Whose everything is that it starts.
+    pub fn caller(&self) -> Caller {
+        let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
+        Caller { verified: self.actor_verified, trace: self.context(), ..caller }
     }
 
     /// Neither over nor about to be: nodes may still become ready.

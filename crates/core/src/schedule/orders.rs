@@ -44,6 +44,7 @@ impl Schedule {
             version: 0,
             actor: caller.actor.clone(),
             actor_type: caller.actor_type.clone(),
+            actor_verified: caller.verified,
             wakes_at: None,
             birth,
             revision: 1,
@@ -77,6 +78,7 @@ impl Schedule {
         step.next.revision += 1;
         step.next.actor = caller.actor.clone();
         step.next.actor_type = caller.actor_type.clone();
+        step.next.actor_verified = caller.verified;
         step.table = Timetable::of(&spec).ok();
         step.next.spec = spec;
         Ok(Some(step.finish()))

@@ -21,6 +21,9 @@ pub struct Schedule {
     pub actor: ActorId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
+    /// A credential said who the actor is.
+    #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
+    pub actor_verified: bool,
     /// When it must be looked at next.
     #[serde(skip)]
     pub wakes_at: Option<Timestamp>,

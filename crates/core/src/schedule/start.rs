@@ -34,7 +34,8 @@ pub struct RunAsk {
 impl Schedule {
     /// Whose everything is that it starts.
     pub fn caller(&self) -> Caller {
-        Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone())
+        let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
+        Caller { verified: self.actor_verified, ..caller }
     }
 
     /// What is due and may still have to be begun. A slot that waits since before `keep` is left out: what it had started

@@ -5,7 +5,6 @@ use lockgate_core::dag::plan::{Order, SubRun, begin};
 use lockgate_core::dag::{DagRef, NodeKey, RunHead, RunState};
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Failure, Reason};
-use lockgate_core::request::Caller;
 use lockgate_ports::StoreError;
 
 use super::{DagKey, Planned};
@@ -51,8 +50,7 @@ impl Inner {
                 return self.refuse(&parent.id, key, text).await.map(|()| None);
             }
         };
-        let caller = Caller::of_kind(parent.tenant.clone(), parent.actor.clone(), parent.actor_type.clone());
-        let caller = Caller { trace: parent.context(), ..caller };
+        let caller = parent.caller();
         let (live, next) = begin(&known.dag, child.id, of, &caller, params, Some(child.parent), self.ports.clock.now());
         Ok(Some(Planned::step(live, RunState::Running, next, Vec::new())))
     }

@@ -202,6 +202,7 @@ async fn the_actor_is_whom_the_credential_names() {
     let id = server.send(request, echo().to_string()).await.json["job_id"].as_str().expect("an id").to_owned();
     let job = server.get_as(&key, &format!("/v1/jobs/{id}")).await;
     assert_eq!((&job.json["actor"], &job.json["tenant"]), (&json!("submitter-1"), &json!("acme")));
+    assert_eq!(job.json["actor_verified"], true);
 }
 
 #[tokio::test]

@@ -55,10 +55,10 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
     let text = |text: &Option<String>| text.as_ref().map(Field::text);
     let progress = job.progress.as_ref().map(|p| Field::text(format!("{}% {}", p.percent, p.message).trim_end()));
     let requires = (!job.requires.is_empty()).then(|| Field::text(job.requires.join(" ")));
-    let actor = match &job.actor_type {
-        Some(kind) => format!("{} (by {}, {kind})", job.tenant, job.actor),
-        None => format!("{} (by {})", job.tenant, job.actor),
-    };
+    // Who has not shown a credential may be anybody.
+    let marks = [job.actor_type.as_deref(), (!job.actor_verified).then_some("unverified")];
+    let by: Vec<&str> = std::iter::once(job.actor.as_str()).chain(marks.into_iter().flatten()).collect();
+    let actor = format!("{} (by {})", job.tenant, by.join(", "));
     let risk_tags = (!job.risk_tags.is_empty()).then(|| Field::text(job.risk_tags.join(" ")));
     let failures = format!("{} of {}", job.failures, job.max_attempts);
     let facts = [
@@ -179,7 +179,7 @@ mod tests {
         let expected = "job        a
 state      SUCCEEDED
 topic      job.echo
-tenant     default (by anonymous)
+tenant     default (by anonymous, unverified)
 priority   default
 submitted  1970-01-01 00:00:01 UTC (2s ago)
 

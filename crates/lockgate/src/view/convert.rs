@@ -64,6 +64,7 @@ impl Job {
             tenant: job.tenant,
             actor: job.actor,
             actor_type: present(job.actor_type),
+            actor_verified: job.actor_verified,
             topic: job.topic,
             capability: present(job.capability),
             risk_tags: job.risk_tags,

@@ -15,7 +15,7 @@ use crate::ids::{JobId, RunId};
 use crate::job::{Failure, Reason};
 use crate::lane::Priority;
 use crate::policy::WORKFLOW_LABEL;
-use crate::request::{Caller, Gate, JobRequest, Json, NewJob, RunRef};
+use crate::request::{Gate, JobRequest, Json, NewJob, RunRef};
 
 /// What a question to people is about, in the words of policies and listings. No worker serves it.
 pub const APPROVAL_TOPIC: &str = "lockgate.approval";
@@ -76,8 +76,7 @@ impl Live {
 
     fn job(&self, mut new: NewJob, gate: Option<Gate>, part: RunRef, id: JobId) -> Result<Arc<JobRequest>, Failure> {
         let head = &self.run.head;
-        let caller = Caller::of_kind(head.tenant.clone(), head.actor.clone(), head.actor_type.clone());
-        let caller = Caller { trace: head.context(), ..caller };
+        let caller = head.caller();
         // The overlay that a policy has for this workflow holds for every job of it, whatever its labels say.
         new.labels.insert(WORKFLOW_LABEL.to_owned(), head.dag.name.to_string());
         let request = JobRequest::check(new, &caller, || id).map_err(|errors| {

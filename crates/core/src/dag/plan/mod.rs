@@ -178,6 +178,7 @@ pub fn begin(
         tenant: caller.tenant.clone(),
         actor: caller.actor.clone(),
         actor_type: caller.actor_type.clone(),
+        actor_verified: caller.verified,
         params: Json::trusted(params.to_string()),
         state: RunState::Running,
         began_at: now,

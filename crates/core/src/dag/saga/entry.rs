@@ -45,6 +45,8 @@ pub struct Entry {
 pub(super) struct Which<'a> {
     pub(super) workflow: &'a str,
     pub(super) tenant: &'a TenantId,
+    /// A credential said who began the saga.
+    pub(super) verified: bool,
     pub(super) job: &'a JobId,
     pub(super) life: u32,
     /// The part of the saga that the undo is.
@@ -96,6 +98,7 @@ impl Entry {
         saga_marks(which.workflow, &mut labels, &mut env);
         env.insert(KEY.to_owned(), key.to_owned());
         let caller = Caller::of_kind(which.tenant.clone(), self.actor, self.actor_type);
+        let caller = Caller { verified: which.verified, ..caller };
         let new = NewJob {
             topic: self.topic,
             payload: Some(self.payload),

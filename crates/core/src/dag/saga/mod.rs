@@ -80,6 +80,7 @@ impl Saga {
                 tenant: request.tenant.clone(),
                 actor: request.actor.clone(),
                 actor_type: request.actor_type.clone(),
+                actor_verified: request.actor_verified,
                 params: Json::null(),
                 state: RunState::Running,
                 began_at: now,

@@ -28,6 +28,7 @@ impl Step<'_> {
         let which = || Which {
             workflow: &head.dag.name,
             tenant: &head.tenant,
+            verified: head.actor_verified,
             job: &job,
             life: key.item.unwrap_or(1),
             part: RunRef { run: head.id.clone(), node: key.node, item: key.item, round, undo: true },

@@ -106,6 +106,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         tenant: "acme".into(),
         actor: "ann".into(),
         actor_type: None,
+        actor_verified: false,
         topic: topic.into(),
         payload: Json::null(),
         priority: None,

@@ -22,6 +22,8 @@ pub(in crate::rest) struct Job {
     /// What kind of actor: a person, a service, an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     actor_type: Option<String>,
+    /// A credential said who the actor is; otherwise it is what the client called itself.
+    actor_verified: bool,
     topic: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     capability: Option<String>,
@@ -152,6 +154,7 @@ impl Job {
             tenant: request.tenant.to_string(),
             actor: request.actor.to_string(),
             actor_type: request.actor_type.as_ref().map(ToString::to_string),
+            actor_verified: request.actor_verified,
             topic: request.topic.to_string(),
             capability: request.capability.as_ref().map(ToString::to_string),
             risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),

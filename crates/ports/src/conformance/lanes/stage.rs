@@ -265,6 +265,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         tenant: spec.tenant.into(),
         actor: "ann".into(),
         actor_type: None,
+        actor_verified: false,
         topic: spec.topic.into(),
         payload: Json::null(),
         priority: Some(spec.priority),

@@ -77,6 +77,7 @@ pub(super) fn head(h: &StoreHarness, run: &str) -> RunHead {
         tenant: "acme".into(),
         actor: "ann".into(),
         actor_type: None,
+        actor_verified: false,
         params: Json::trusted("{}"),
         state: RunState::Running,
         began_at: h.clock.now(),
