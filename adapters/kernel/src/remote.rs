@@ -161,7 +161,7 @@ impl Kernel for RemoteKernel {
     }
 
     /// Windows are counted where the kernel is: here every window looks empty.
-    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
         policy.evaluate(&Subject::new(request, self.clock.now()), &Alone)
     }
 

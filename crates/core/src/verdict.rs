@@ -78,6 +78,14 @@ impl Verdict {
         }
     }
 
+    /// Only approvals bind to the hash of a rule, and every row of every job would carry it.
+    pub(crate) fn without_idle_hash(mut self) -> Self {
+        if self.decision != Decision::RequireApproval && !self.rule_hash.is_empty() {
+            self.rule_hash = empty();
+        }
+        self
+    }
+
     /// Lets an attempt through unjudged.
     pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
         let reason = format!("fail-open: safety unavailable -- {why}");

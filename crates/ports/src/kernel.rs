@@ -19,7 +19,7 @@ pub trait Kernel: Send + Sync {
     async fn explain(&self, request: &JobRequest) -> Option<Explanation>;
 
     /// What another policy would say, with the windows as they are. Counts nothing.
-    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict;
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict>;
 
     /// The policy in force. A verdict made under another one is asked for again before dispatch.
     fn snapshot(&self) -> Arc<str>;

@@ -57,7 +57,7 @@ pub fn explanation_to_wire(explanation: &Explanation) -> v1::ExplainResponse {
 /// Without a verdict there is no explanation either.
 pub fn explanation_from_wire(wire: v1::ExplainResponse) -> Option<Explanation> {
     let verdict = verdict_from_wire(wire.verdict?);
-    Some(Explanation { verdict, looks: wire.steps.into_iter().map(look).collect() })
+    Some(Explanation { verdict: verdict.into(), looks: wire.steps.into_iter().map(look).collect() })
 }
 
 impl From<&Look> for v1::RuleStep {
@@ -247,7 +247,7 @@ mod tests {
         let outcomes = [LookOutcome::Matched, LookOutcome::Missed("topic".into()), LookOutcome::Failed("no field".into())];
         let looks = SCOPES.into_iter().zip(outcomes);
         let looks = looks.map(|(scope, outcome)| Look { scope, rule: "r".into(), outcome }).collect();
-        let explanation = Explanation { verdict: full(Decision::Deny), looks };
+        let explanation = Explanation { verdict: full(Decision::Deny).into(), looks };
         assert_eq!(explanation_from_wire(explanation_to_wire(&explanation)), Some(explanation));
         assert_eq!(explanation_from_wire(v1::ExplainResponse::default()), None);
     }

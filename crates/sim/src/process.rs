@@ -234,7 +234,7 @@ impl Kernel for FaultyKernel {
         self.kernel.explain(request).await
     }
 
-    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
         self.kernel.simulate(policy, request)
     }
 

@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Policy;
 use super::input::time;
@@ -51,7 +52,7 @@ pub struct CaseOutcome {
     pub name: String,
     pub line: usize,
     pub expected: Expected,
-    pub verdict: Verdict,
+    pub verdict: Arc<Verdict>,
 }
 
 impl CaseOutcome {

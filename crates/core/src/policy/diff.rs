@@ -1,5 +1,7 @@
 //! What a new policy would have decided differently.
 
+use std::sync::Arc;
+
 use super::Policy;
 use super::subject::Subject;
 use super::velocity::Velocity;
@@ -12,8 +14,8 @@ use crate::verdict::Verdict;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub job_id: JobId,
-    pub old: Verdict,
-    pub new: Verdict,
+    pub old: Arc<Verdict>,
+    pub new: Arc<Verdict>,
 }
 
 /// Judges every request by both policies, as of its time, and tells where decision or conditions differ. A mere change of

@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 /// A verdict and the rules that were looked at on the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    pub verdict: Verdict,
+    pub verdict: Arc<Verdict>,
     /// In the order they were looked at: the base rules, then the overlays, each up to the rule that decided.
     pub looks: Vec<Look>,
 }

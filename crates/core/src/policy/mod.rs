@@ -87,8 +87,8 @@ impl Policy {
         &self.input
     }
 
-    /// Judges one job.
-    pub fn evaluate(&self, subject: &Subject<'_>, windows: &dyn Velocity) -> Verdict {
+    /// Judges one job. Whatever one rule decides alone is one verdict, shared by all of its jobs.
+    pub fn evaluate(&self, subject: &Subject<'_>, windows: &dyn Velocity) -> Arc<Verdict> {
         let facts = Facts::new(subject);
         let evaluation = Evaluation::new(&facts, &self.regexes);
         self.judge(subject, |_, set| set.first(subject, &evaluation, windows))
@@ -99,11 +99,19 @@ impl Policy {
         &'p self,
         subject: &Subject<'_>,
         mut first: impl FnMut(Scope, &'p RuleSet) -> Option<Found<'p>>,
-    ) -> Verdict {
+    ) -> Arc<Verdict> {
         let base = first(Scope::Base, &self.base);
-        let mut verdict = base.map_or_else(|| self.default.verdict(&self.snapshot), |found| self.verdict(&found));
         let workflow = subject.workflow().and_then(|workflow| self.workflows.get(workflow));
-        for (scope, overlay) in [(Scope::Tenant, self.tenants.get(subject.tenant)), (Scope::Workflow, workflow)] {
+        let overlays = [(Scope::Tenant, self.tenants.get(subject.tenant)), (Scope::Workflow, workflow)];
+        if overlays.iter().all(|(_, overlay)| overlay.is_none()) {
+            match &base {
+                None => return self.default.shared(&self.snapshot),
+                Some(Found { rule, failure: None }) => return rule.terms.shared(&self.snapshot),
+                Some(Found { failure: Some(_), .. }) => {}
+            }
+        }
+        let mut verdict = base.map_or_else(|| self.default.verdict(&self.snapshot), |found| self.verdict(&found));
+        for (scope, overlay) in overlays {
             if verdict.decision == Decision::Deny {
                 break;
             }
@@ -111,11 +119,7 @@ impl Policy {
                 verdict = tighten(verdict, self.verdict(&found));
             }
         }
-        if verdict.decision != Decision::RequireApproval {
-            // Only approvals bind to it, and every row of every job would carry it.
-            verdict.rule_hash = "".into();
-        }
-        verdict
+        Arc::new(verdict.without_idle_hash())
     }
 
     fn verdict(&self, found: &Found<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! What a rule says once it matches: decision, constraints, approval terms, remediations.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::keys;
 use crate::config::Report;
@@ -26,12 +26,23 @@ pub(super) struct Terms {
     constraints: Constraints,
     approval: Option<ApprovalTerms>,
     remediations: Vec<Remediation>,
+    /// Made for the first job that it decides about. A rule belongs to one policy, so it has one snapshot.
+    given: OnceLock<Arc<Verdict>>,
 }
 
 impl Terms {
     pub(super) fn plain(id: &str, hash: Arc<str>, decision: Decision, reason: &str) -> Self {
         let constraints = Constraints::default();
-        Self { id: id.into(), hash, reason: reason.into(), decision, constraints, approval: None, remediations: Vec::new() }
+        Self {
+            id: id.into(),
+            hash,
+            reason: reason.into(),
+            decision,
+            constraints,
+            approval: None,
+            remediations: Vec::new(),
+            given: OnceLock::new(),
+        }
     }
 
     pub(super) fn read(fields: &Fields<'_>, id: &str, hash: Arc<str>, report: &mut Report) -> Option<Self> {
@@ -53,7 +64,13 @@ impl Terms {
             constraints: constraints.unwrap_or_default(),
             approval: asks.then(|| approval.unwrap_or_default()),
             remediations: remediations.unwrap_or_default(),
+            given: OnceLock::new(),
         })
+    }
+
+    /// The verdict of a job that nothing else is said about.
+    pub(super) fn shared(&self, snapshot: &Arc<str>) -> Arc<Verdict> {
+        self.given.get_or_init(|| Arc::new(self.verdict(snapshot).without_idle_hash())).clone()
     }
 
     pub(super) fn verdict(&self, snapshot: &Arc<str>) -> Verdict {

@@ -76,7 +76,7 @@ impl Kernel for LocalKernel {
             InForce::Policy(policy) => {
                 let judge = |place: usize, windows: &dyn Velocity| {
                     let evaluate = || policy.evaluate(&Subject::new(&requests[place], now), windows);
-                    Judgement::Decided(Arc::new(unless_panic(evaluate).unwrap_or_else(|| failed(policy.snapshot()))))
+                    Judgement::Decided(unless_panic(evaluate).unwrap_or_else(|| Arc::new(failed(policy.snapshot()))))
                 };
                 match self.shared(Visit::Enter) {
                     Some(shared) => shared.evaluate(requests.len(), judge).await,
@@ -89,7 +89,7 @@ impl Kernel for LocalKernel {
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
         let now = self.clock.now();
         match self.in_force() {
-            InForce::Builtin(verdict) => Some(Explanation { verdict: (*verdict).clone(), looks: Vec::new() }),
+            InForce::Builtin(verdict) => Some(Explanation { verdict, looks: Vec::new() }),
             InForce::Policy(policy) => {
                 let explain = |_, windows: &dyn Velocity| policy.explain(&Subject::new(request, now), windows);
                 match self.shared(Visit::Look) {
@@ -102,7 +102,7 @@ impl Kernel for LocalKernel {
     }
 
     /// By the windows of this process: those of all replicas would have to be waited for.
-    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Verdict {
+    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
         policy.evaluate(&Subject::new(request, self.clock.now()), &OnlyLooking(&self.windows))
     }
 

@@ -38,7 +38,7 @@ impl Engine {
         file: &str,
         text: &str,
         requests: &[Arc<JobRequest>],
-    ) -> Result<Vec<Verdict>, ApiError> {
+    ) -> Result<Vec<Arc<Verdict>>, ApiError> {
         let policy: Policy = load(file, text)?;
         Ok(requests.iter().map(|request| self.inner.ports.kernel.simulate(&policy, request)).collect())
     }
@@ -50,7 +50,7 @@ impl Engine {
         file: &str,
         text: &str,
         ids: &[JobId],
-    ) -> Result<Vec<(Job, Verdict)>, ApiError> {
+    ) -> Result<Vec<(Job, Arc<Verdict>)>, ApiError> {
         let policy: Policy = load(file, text)?;
         let mut judged = Vec::with_capacity(ids.len());
         for ids in ids.chunks(STORED_AT_ONCE) {

@@ -140,12 +140,12 @@ impl KernelService {
         let verdicts = self.0.engine.simulate_policy(&file, &wire.policy_text, &jobs?).await?;
         let ids: Vec<JobId> = wire.job_ids.into_iter().map(JobId::from).collect();
         let stored = self.0.engine.simulate_stored(caller, &file, &wire.policy_text, &ids).await?;
-        let verdicts = verdicts.iter().map(verdict_to_wire).collect();
+        let verdicts = verdicts.iter().map(|verdict| verdict_to_wire(verdict)).collect();
         Ok(v1::SimulateResponse { verdicts, jobs: stored.iter().map(simulated).collect() })
     }
 }
 
-fn simulated((job, verdict): &(Job, Verdict)) -> v1::SimulatedJob {
+fn simulated((job, verdict): &(Job, Arc<Verdict>)) -> v1::SimulatedJob {
     v1::SimulatedJob {
         job_id: job.request.job_id.to_string(),
         topic: job.request.topic.to_string(),

@@ -172,7 +172,7 @@ impl Constraints {
 
 impl From<&Explanation> for Explained {
     fn from(explanation: &Explanation) -> Self {
-        Self { verdict: Verdict::from(&explanation.verdict), steps: explanation.looks.iter().map(Step::from).collect() }
+        Self { verdict: Verdict::from(&*explanation.verdict), steps: explanation.looks.iter().map(Step::from).collect() }
     }
 }
 

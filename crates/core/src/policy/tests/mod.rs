@@ -12,6 +12,7 @@ mod when;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::*;
 use crate::ids::JobId;
@@ -59,7 +60,7 @@ fn request(change: impl FnOnce(&mut NewJob, &mut Caller)) -> JobRequest {
     JobRequest::check(new, &caller, || JobId::from("job-1")).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-fn judge(policy: &Policy, request: &JobRequest) -> Verdict {
+fn judge(policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
     policy.evaluate(&Subject::new(request, Timestamp::from_millis(1_000)), &Windows::default())
 }
 

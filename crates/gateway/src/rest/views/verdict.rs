@@ -177,7 +177,7 @@ impl From<&verdict::Remediation> for Remediation {
 
 impl From<&Explanation> for Explained {
     fn from(explanation: &Explanation) -> Self {
-        Self { verdict: Verdict::from(&explanation.verdict), steps: explanation.looks.iter().map(Step::from).collect() }
+        Self { verdict: Verdict::from(&*explanation.verdict), steps: explanation.looks.iter().map(Step::from).collect() }
     }
 }
 
