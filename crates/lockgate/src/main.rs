@@ -20,10 +20,16 @@ mod view;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
+
+/// What a job needs is allocated by one thread and freed by another, over and over: the allocator of the system spends a
+/// tenth of a busy server's time on that.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
