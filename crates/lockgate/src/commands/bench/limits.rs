@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::report::{Report, median};
+use super::report::{Report, median, percentile};
 use super::server::Server;
 use crate::error::CliError;
 
@@ -28,9 +29,53 @@ pub(super) async fn measure(folder: &Path, report: &mut Report) -> Result<(), Cl
         let rate = (seconds.len() * batch) as f64 / seconds.iter().sum::<f64>();
         report.add(name, rate, "records/s");
     }
+    add_paced("fsync", paced_appends(&folder.join("paced")).await?, report);
     let server = Server::start().await?;
     report.add("limits.grpc_unary_calls_per_s", unary(&server).await?, "calls/s");
+    add_paced("grpc_unary", paced_unary(&server).await?, report);
     Ok(())
+}
+
+/// A machine that has dozed off since the last write or call is slower than one that is kept busy, and at a light load it
+/// always has. Two such syncs, one such call and one message more are what lies between a submit and its start.
+fn add_paced(what: &str, mut seconds: Vec<f64>, report: &mut Report) {
+    seconds.sort_by(f64::total_cmp);
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        report.add(format!("limits.{what}_at_100_per_s_{name}_ms"), percentile(&seconds, share) * 1e3, "ms");
+    }
+}
+
+const PACE: Duration = Duration::from_millis(10);
+const PACED: usize = 200;
+
+/// Seconds that each small write took until it was on the disk, at the pace of a light load.
+async fn paced_appends(path: &Path) -> Result<Vec<f64>, CliError> {
+    let mut file = File::create(path)?;
+    let mut pace = tokio::time::interval(PACE);
+    let mut seconds = Vec::with_capacity(PACED);
+    for _ in 0..PACED {
+        pace.tick().await;
+        let one = Instant::now();
+        file.write_all(&[7u8; RECORD_BYTES])?;
+        file.sync_data()?;
+        seconds.push(one.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
+}
+
+/// Seconds that each smallest call took, at the same pace.
+async fn paced_unary(server: &Server) -> Result<Vec<f64>, CliError> {
+    let client = server.client().await?;
+    let mut pace = tokio::time::interval(PACE);
+    let mut seconds = Vec::with_capacity(PACED);
+    for _ in 0..PACED {
+        pace.tick().await;
+        let one = Instant::now();
+        let answer = client.stub().list_workers(lockgate_proto::v1::ListWorkersRequest {}).await;
+        answer.map_err(|status| CliError::Server(status.to_string()))?;
+        seconds.push(one.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
 }
 
 /// Seconds that each write of `batch` records took until it was on the disk.
