@@ -13,7 +13,9 @@ WITH moment AS MATERIALIZED (
                 AND e.states = (SELECT id FROM in_force WHERE in_force.kind = 'pool_states')
             WHEN 4 THEN e.pools = (SELECT id FROM in_force WHERE in_force.kind = 'pools')
                 AND e.states = (SELECT id FROM in_force WHERE in_force.kind = 'pool_states')
-            ELSE s.epoch = e.epoch AND s.closed_at IS NOT NULL
+            WHEN 5 THEN s.epoch = e.epoch AND s.closed_at IS NOT NULL
+            -- Of a job, by its version.
+            ELSE EXISTS (SELECT 1 FROM jobs_hot AS p WHERE p.job_id = e.session AND p.version = e.epoch)
         END ORDER BY e.n) AS holds
     FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) WITH ORDINALITY
         AS e(kind, session, epoch, policy, pools, states, at, n)

@@ -39,19 +39,21 @@ const COMMON: [Migration; 9] = [
     migration(12, include_str!("../migrations/0012_add_quotas.sql")),
     Migration { version: 13, sql: include_str!("../migrations/0013_send_sessions_away.sql"), needs: 12 },
 ];
-const POSTGRES: [Migration; 4] = [
+const POSTGRES: [Migration; 5] = [
     migration(4, include_str!("../migrations/0004_tune_postgres.sql")),
     migration(6, include_str!("../migrations/0006_tune_runs_postgres.sql")),
     migration(9, include_str!("../migrations/0009_index_schedules_postgres.sql")),
     migration(11, include_str!("../migrations/0011_index_tenants_postgres.sql")),
+    Migration { version: 14, sql: include_str!("../migrations/0014_create_children_postgres.sql"), needs: 12 },
 ];
-const COCKROACH: [Migration; 4] = [
+const COCKROACH: [Migration; 5] = [
     migration(4, include_str!("../migrations/0004_shard_cockroach.sql")),
     migration(6, include_str!("../migrations/0006_shard_runs_cockroach.sql")),
     migration(9, include_str!("../migrations/0009_index_schedules_cockroach.sql")),
     migration(11, include_str!("../migrations/0011_index_tenants_cockroach.sql")),
+    Migration { version: 14, sql: include_str!("../migrations/0014_create_children_cockroach.sql"), needs: 12 },
 ];
-const KNOWN: i64 = 13;
+const KNOWN: i64 = 14;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);

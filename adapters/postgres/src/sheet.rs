@@ -5,6 +5,7 @@
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{Duty, Effect, Job, JobState, Transition};
+use lockgate_core::request::ChildOf;
 use lockgate_ports::{Change, packed};
 
 use crate::error::Fault;
@@ -74,13 +75,13 @@ impl Sheet {
     }
 
     /// Whether the job may have ended before this change: then its row is looked for in history too. Nobody but a worker
-    /// holds an attempt, the first life is not a replay, and only results that are checked, and attempts that were let
-    /// through unjudged, are looked at again after the end.
+    /// holds an attempt, the first life is not a replay, and only results that are checked, attempts that were let
+    /// through unjudged, and parents of children that may be under way, are looked at again after the end.
     pub(crate) fn may_have_ended(&self) -> bool {
         let (job, life) = (self.job(), &self.job().life);
         let was_held = self.transition().effects.iter().any(|effect| matches!(effect, Effect::Settled { .. }));
         let is_held = matches!(job.state(), JobState::Dispatched | JobState::Running);
-        let first_look = life.no == 1 && life.output.is_none() && life.bypass.is_none();
+        let first_look = life.no == 1 && life.output.is_none() && life.bypass.is_none() && life.family.is_none();
         !(was_held || is_held || first_look)
     }
 
@@ -94,9 +95,15 @@ impl Sheet {
         let letter = self.transition().dead_letter.is_some() || self.drops_letter();
         letter
             || self.concerns_a_run()
+            || self.parent().is_some()
             || !self.duties.is_empty()
             || !self.audit.is_empty()
             || !self.change.outbox.is_empty()
+    }
+
+    /// The life that it is a new child of, if it is one.
+    pub(crate) fn parent(&self) -> Option<&ChildOf> {
+        self.job().request.child_of.as_ref().filter(|_| self.is_birth())
     }
 
     /// Whether the run of the job, if it has one, must know: the job is new, or has ended.

@@ -11,9 +11,9 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine,
-    LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
-    StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
+    Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -174,6 +174,14 @@ impl Jobs for PostgresStore {
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
         ask!(self, Reads, conn => reads::owing(conn, duty, after, limit))
+    }
+
+    async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
+        ask!(self, Reads, conn => reads::family(conn, lives))
+    }
+
+    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+        ask!(self, Reads, conn => reads::children(conn, parent, life, after, limit))
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -17,8 +17,8 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Change, ChangeError, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
+    Activation, Active, Attached, Change, ChangeError, Child, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
     Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
@@ -156,6 +156,16 @@ impl Jobs for SqliteStore {
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.readers.run(move |conn| reads::owing(conn, duty, after, limit)).await
+    }
+
+    async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
+        let lives = lives.to_vec();
+        self.readers.run(move |conn| reads::family(conn, &lives)).await
+    }
+
+    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+        let parent = parent.clone();
+        self.readers.run(move |conn| reads::children(conn, &parent, life, after, limit)).await
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -14,6 +14,10 @@ pub const VALUE_BYTES_MAX: usize = 4096;
 pub const ATTEMPTS_MAX: u32 = 1_000;
 /// Longest timeout, deadline or delay a client may ask for: a year, so that arithmetic on it never overflows.
 pub const SPAN_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+/// Most children that one life of a job may have: they are looked over whenever its barrier might open.
+pub const CHILDREN_MAX: u64 = 10_000;
+/// Most jobs that may stand above one another: a handler that submits itself comes to an end.
+pub const CHILD_DEPTH_MAX: u32 = 8;
 /// Longest error text kept from a worker; the rest is cut.
 pub const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// Most jobs a worker may hold beyond its slots: more would keep jobs from workers that are free.

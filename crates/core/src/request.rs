@@ -1,5 +1,7 @@
 //! The frozen request of a job: what the client sent, checked once, never changed.
 
+mod child;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
@@ -18,6 +20,8 @@ use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
 use crate::trace::TraceParent;
 use crate::verdict::ApprovalTerms;
+
+pub use child::ChildOf;
 
 /// Labels that say where a job may run: the worker must match them.
 const PLACEMENT_LABELS: [&str; 3] = ["placement.", "constraint.", "node."];
@@ -222,6 +226,9 @@ pub struct JobRequest {
     /// What undoes its work if the workflow is rolled back, as the client wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Json>,
+    /// The job whose worker submitted it. Set by the platform only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_of: Option<ChildOf>,
     /// The run that the job belongs to; of a plain job the saga of its workflow. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunRef>,
@@ -310,6 +317,7 @@ impl JobRequest {
             concurrency_key: new.concurrency_key.map(Arc::from),
             workflow_id: new.workflow_id.map(Arc::from),
             compensation: new.compensation,
+            child_of: None,
             run,
             gate: None,
         })

@@ -32,13 +32,13 @@ fn doc() -> String {
     fs::read_to_string(root().join("docs/invariants.md")).unwrap()
 }
 
-/// Words like `J-1`: one of the seven letters, a hyphen, a number of one or two digits, and nothing else around them.
+/// Words like `J-1`: one of the nine letters, a hyphen, a number of one or two digits, and nothing else around them.
 fn ids(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| is_id(word)).map(str::to_owned).collect()
 }
 
 fn is_id(word: &str) -> bool {
-    let number = ["J-", "A-", "G-", "L-", "S-", "R-", "T-", "C-"].iter().find_map(|prefix| word.strip_prefix(prefix));
+    let number = ["J-", "A-", "F-", "G-", "L-", "S-", "R-", "T-", "C-"].iter().find_map(|prefix| word.strip_prefix(prefix));
     number.is_some_and(|number| (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

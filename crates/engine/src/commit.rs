@@ -125,6 +125,8 @@ impl Inner {
         for (before, job, effects) in done {
             self.metrics.moved(&before, &job, now);
             journal::moved(&before, &job);
+            self.families.moved(&before, &job, now);
+            self.metrics.families.moved(&before, &job);
             if job.needs_scan() && !before.needs_scan() {
                 self.wake.scan.notify_one();
             }
@@ -345,10 +347,14 @@ fn mints(input: &Input) -> bool {
     use lockgate_core::job::Outcome;
     match input {
         Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
+        Input::Gathered => true,
+        Input::Spawned { .. } | Input::Settled => false,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
         Input::Scanned(_) | Input::LetOut(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
         Input::Reported(report) => match report.outcome {
             Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
+            // Judged when it goes on.
+            Outcome::AwaitChildren { .. } => false,
             Outcome::FailedRetryable { .. } | Outcome::TimedOut | Outcome::Snooze { .. } => true,
             Outcome::Interrupted | Outcome::Revoked => true,
         },

@@ -10,6 +10,7 @@ mod commit;
 mod config;
 mod edge;
 mod error;
+mod families;
 mod health;
 mod journal;
 mod kernel;
@@ -43,10 +44,10 @@ pub use health::{Component, Finding, HealthView, KernelView, LeaderView, Leads, 
 pub use kernel::LocalKernel;
 pub use metrics::{Described, Metrics, PoolLevel, PoolLevels};
 pub use service::{
-    Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ConfigText, Considered, DagView, ErasedPart,
-    JobView, LaneView, LogWatch, MadeKey, NewCredential, PoolConsidered, PoolView, Queues, ReplayRequest, Replayed,
-    RunOrder, RunView, RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView, Verified, Watch, WatchItem, Why,
-    WorkerStatus, WorkerView, verify_trail,
+    Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ChildPage, ConfigText, Considered, DagView,
+    ErasedPart, JobView, LaneView, LogWatch, MadeKey, NewChild, NewCredential, PoolConsidered, PoolView, Queues,
+    ReplayRequest, Replayed, RunOrder, RunView, RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView,
+    Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView, verify_trail,
 };
 pub use settings::{Roles, Settings};
 
@@ -91,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) recalled: Mutex<Arc<str>>,
     /// Credentials that were read a moment ago.
     pub(crate) keyring: access::Keyring,
+    /// Parents that may go on, and those that left children behind.
+    pub(crate) families: families::Families,
     /// Runs that wait for a step, and those that are remembered.
     pub(crate) orchestra: runs::Orchestra,
     /// Schedules that are to be looked at, and what they wait for.
@@ -128,6 +131,7 @@ impl Engine {
             lanes: Mutex::new(Condition::Sound),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
             keyring: access::Keyring::default(),
+            families: families::Families::default(),
             orchestra: runs::Orchestra::new(settings.roles.orchestrator),
             schedules: schedules::Awaited::new(settings.roles.orchestrator),
             levels: watch::Sender::default(),

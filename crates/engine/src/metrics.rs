@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod catalogue;
+mod families;
 mod governance;
 mod loops;
 mod owed;
@@ -34,6 +35,7 @@ pub(crate) use access::AccessMetrics;
 pub(crate) use admission::AdmissionMetrics;
 use catalogue::Catalogue;
 pub use catalogue::Described;
+pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use loops::LoopMetrics;
 pub(crate) use owed::OwedMetrics;
@@ -113,6 +115,7 @@ pub struct Metrics {
     described: Arc<[Described]>,
     pub access: AccessMetrics,
     pub(crate) admission: AdmissionMetrics,
+    pub(crate) families: FamilyMetrics,
     pub(crate) governance: GovernanceMetrics,
     pub(crate) loops: LoopMetrics,
     pub(crate) owed: OwedMetrics,
@@ -139,6 +142,7 @@ impl Metrics {
             ready_rows,
             access: AccessMetrics::new(&mut registry),
             admission: AdmissionMetrics::new(&mut registry),
+            families: FamilyMetrics::new(&mut registry),
             governance: GovernanceMetrics::new(&mut registry),
             loops: LoopMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),

@@ -60,6 +60,8 @@ pub struct Settings {
     pub prune_every: Duration,
     /// Results that owe a scan are looked for this often, besides when one arrives.
     pub scan_every: Duration,
+    /// Parents that wait for children, and those that left some behind, are looked over this often, besides when a child ends.
+    pub families_every: Duration,
     /// How often new audit rows are sealed into a block.
     pub seal_every: Duration,
     /// Runs are looked over this often: delays that are over, leadership.
@@ -113,6 +115,7 @@ impl Default for Settings {
             retention: Duration::from_secs(7 * 24 * 3600),
             prune_every: Duration::from_secs(60),
             scan_every: Duration::from_secs(1),
+            families_every: Duration::from_secs(2),
             seal_every: Duration::from_secs(1),
             runs_every: Duration::from_secs(1),
             unheard_after: Duration::from_secs(2),

@@ -85,6 +85,13 @@ pub(crate) struct Job {
     pub(crate) trace_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent_job_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) child_key: Option<String>,
+    /// Of a job that submitted some. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) children: Option<Children>,
     pub(crate) state: &'static str,
     pub(crate) phase: &'static str,
     pub(crate) life: u32,
@@ -117,6 +124,17 @@ pub(crate) struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<OutputCheck>,
     pub(crate) request_hash: String,
+}
+
+/// The children of a job's current life.
+#[derive(Debug, Serialize)]
+pub(crate) struct Children {
+    pub(crate) total: u64,
+    pub(crate) live: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_until: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_timeout: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -31,10 +31,10 @@ pub use lanes::{
 pub use registry::{SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};
 pub use spans::Spans;
 pub use store::{
-    Activation, Active, Attached, Change, ChangeError, Credentials, Cursor, DagRow, DeadLetterQuery, Erased, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry, OutboxRow,
-    Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery,
-    SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict,
-    Upkeep, Usage, has_labels,
+    Activation, Active, Attached, Change, ChangeError, Child, Credentials, Cursor, DagRow, DeadLetterQuery, Erased,
+    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry,
+    OutboxRow, Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions,
+    SlotQuery, SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail,
+    TurnConflict, Upkeep, Usage, has_labels,
 };
 pub use tokens::{TokenError, Tokens};

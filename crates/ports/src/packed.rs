@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{ActorId, AttemptToken, SessionId, WorkerId};
 use lockgate_core::job::{
-    Approval, Attempt, Binding, Bypass, Counters, EventKind, Failure, JobEvent, JobState, Life, LostAttempt, OutputCheck,
-    Reason,
+    Approval, Attempt, Binding, Bypass, Counters, EventKind, Failure, Family, JobEvent, JobState, Life, LostAttempt,
+    OutputCheck, Reason,
 };
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Verdict;
@@ -81,6 +81,8 @@ struct PackedLife {
     output: Option<OutputCheck>,
     #[serde(rename = "y", default, skip_serializing_if = "Option::is_none")]
     bypass: Option<Bypass>,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    family: Option<Family>,
     #[serde(rename = "e")]
     events: u64,
 }
@@ -148,7 +150,7 @@ impl PackedLife {
     /// Every field is named, so that a new one cannot be forgotten.
     fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
-        let Life { ended_at, last_error, lost, approval, output, bypass, events, .. } = life;
+        let Life { ended_at, last_error, lost, approval, output, bypass, family, events, .. } = life;
         let Counters { failures, infra_failures, snoozes } = *counters;
         let span = |at: &Timestamp| Span::between(*submitted_at, *at);
         Self {
@@ -165,6 +167,7 @@ impl PackedLife {
             approval: approval.clone(),
             output: output.clone(),
             bypass: bypass.clone(),
+            family: family.clone(),
             events: *events,
         }
     }
@@ -187,6 +190,7 @@ impl PackedLife {
             approval: self.approval,
             output: self.output,
             bypass: self.bypass,
+            family: self.family,
             events: self.events,
         }
     }

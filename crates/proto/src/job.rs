@@ -41,6 +41,8 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
         actor_type: text(request.actor_type.as_deref()),
         actor_verified: request.actor_verified,
         platform_labels: platform_labels(life).collect(),
+        parent_job_id: text(request.child_of.as_ref().map(|of| of.parent.as_str())),
+        child_key: text(request.child_of.as_ref().map(|of| &*of.key)),
         ..v1::Job::default()
     }
 }

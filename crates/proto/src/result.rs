@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lockgate_core::job::Outcome;
+use lockgate_core::job::{OnTimeout, Outcome};
 use lockgate_core::limits::{PAYLOAD_BYTES_MAX, SPAN_MS_MAX};
 use lockgate_core::request::Json;
 
-use crate::v1::result::{Outcome as Wire, Succeeded};
+use crate::v1::result::{AwaitChildren, Outcome as Wire, Succeeded};
 
 /// Takes an outcome off the wire. One that makes no sense is the handler's failure, not the platform's: the same handler
 /// would answer the same again, so the job fails for good and says why.
@@ -23,6 +23,7 @@ pub fn outcome(wire: Option<Wire>) -> Outcome {
         Some(Wire::Snooze(snooze)) => Outcome::Snooze { delay: span(snooze.delay_ms) },
         Some(Wire::Interrupted(_)) => Outcome::Interrupted,
         Some(Wire::Revoked(_)) => Outcome::Revoked,
+        Some(Wire::AwaitChildren(wait)) => awaiting(&wait),
     }
 }
 
@@ -40,6 +41,14 @@ fn succeeded(json: &[u8]) -> Outcome {
     match Json::parse(text) {
         Ok(result) => Outcome::Succeeded { result },
         Err(error) => fatal(&format!("the result is not JSON: {error}")),
+    }
+}
+
+fn awaiting(wait: &AwaitChildren) -> Outcome {
+    let on_timeout = if wait.on_timeout.is_empty() { Ok(OnTimeout::default()) } else { wait.on_timeout.parse() };
+    match on_timeout {
+        Ok(on_timeout) => Outcome::AwaitChildren { timeout: wait.timeout_ms.map(span), on_timeout },
+        Err(error) => fatal(&format!("on_timeout of a wait for children {error}")),
     }
 }
 
@@ -76,6 +85,17 @@ mod tests {
     fn what_was_called_back_is_not_what_was_interrupted() {
         assert_eq!(outcome(Some(Wire::Revoked(Revoked {}))), Outcome::Revoked);
         assert_eq!(outcome(Some(Wire::Interrupted(Interrupted {}))), Outcome::Interrupted);
+    }
+
+    #[test]
+    fn a_wait_for_children_names_what_follows_it() {
+        let wait = |on_timeout: &str| {
+            outcome(Some(Wire::AwaitChildren(AwaitChildren { timeout_ms: Some(5), on_timeout: on_timeout.into() })))
+        };
+        let timeout = Some(Duration::from_millis(5));
+        assert_eq!(wait("review"), Outcome::AwaitChildren { timeout, on_timeout: OnTimeout::Review });
+        assert_eq!(wait(""), Outcome::AwaitChildren { timeout, on_timeout: OnTimeout::Fail });
+        assert!(matches!(wait("shrug"), Outcome::FailedFatal { error } if error.contains("must be fail or review")));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Attached, Change, ChangeError, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, LeaseRow, Leases,
-    Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
+    Attached, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow,
+    Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
 };
 
 use crate::faults::{Fault, Faults};
@@ -159,6 +159,20 @@ impl Jobs for FaultyStore {
         let jobs = self.disk.owing(duty, after, limit).await;
         self.arrive_late().await;
         jobs
+    }
+
+    async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
+        self.before().await?;
+        let kin = self.disk.family(lives).await;
+        self.arrive_late().await;
+        kin
+    }
+
+    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+        self.before().await?;
+        let children = self.disk.children(parent, life, after, limit).await;
+        self.arrive_late().await;
+        children
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

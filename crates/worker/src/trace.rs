@@ -51,6 +51,7 @@ fn told(outcome: &Outcome) -> (&'static str, Option<&str>) {
         Outcome::Snooze(_) => ("snooze", None),
         Outcome::Interrupted(_) => ("interrupted", Some("the worker stopped it")),
         Outcome::Revoked(_) => ("revoked", None),
+        Outcome::AwaitChildren(_) => ("await_children", None),
     }
 }
 

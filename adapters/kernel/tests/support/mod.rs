@@ -176,6 +176,7 @@ pub(crate) fn content() -> OutputContent {
         workflow_id: None,
         compensation: None,
         run: None,
+        child_of: None,
         gate: None,
     };
     OutputContent { request: Arc::new(request), result: Json::null() }

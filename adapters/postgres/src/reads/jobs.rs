@@ -7,7 +7,7 @@ use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{EventPage, JobDetail, KeptLine, LogLine, packed};
+use lockgate_ports::{Child, EventPage, JobDetail, KeptLine, Kin, LogLine, packed};
 use tokio_postgres::types::ToSql;
 
 use crate::conn::Conn;
@@ -80,6 +80,35 @@ pub(crate) async fn expired(conn: &mut Conn, now: Now, limit: usize) -> Result<V
 
 pub(crate) async fn owing(conn: &mut Conn, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, Fault> {
     jobs(conn, include_str!("../../queries/owing.sql"), &[&duty.as_str(), &after.0, &bounded(limit)]).await
+}
+
+pub(crate) async fn family(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, Fault> {
+    let parents: Vec<&str> = lives.iter().map(|(parent, _)| parent.as_str()).collect();
+    let numbers: Vec<i64> = lives.iter().map(|(_, life)| i64::from(*life)).collect();
+    let rows = conn.rows(include_str!("../../queries/family.sql"), &[&parents, &numbers]).await?;
+    let kin = |row| {
+        let (total, live): (i64, i64) = (get(row, 1)?, get(row, 2)?);
+        let latest = get::<Option<i64>>(row, 3)?.map(JobSeq);
+        Ok(Kin { total: total.unsigned_abs(), live: live.unsigned_abs(), latest })
+    };
+    rows.iter().map(kin).collect()
+}
+
+pub(crate) async fn children(
+    conn: &mut Conn,
+    parent: &JobId,
+    life: u32,
+    after: JobSeq,
+    limit: usize,
+) -> Result<Vec<Child>, Fault> {
+    let params: [&(dyn ToSql + Sync); 4] = [&parent.as_str(), &i64::from(life), &after.0, &bounded(limit)];
+    let rows = conn.rows(include_str!("../../queries/children.sql"), &params).await?;
+    let child = |row| {
+        let job = row::job(row, Json::null())?;
+        let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
+        Ok(Child { job, result })
+    };
+    rows.iter().map(child).collect()
 }
 
 pub(crate) async fn held(conn: &mut Conn, session: &SessionId) -> Result<Vec<Job>, Fault> {

@@ -88,9 +88,18 @@ pub(crate) async fn list(conn: &mut Conn, query: &JobQuery) -> Result<Listing<Jo
         // A table that cannot have the state is asked for rows before the first.
         let start = |terminal| if wants(terminal) { before } else { i64::MIN };
         let asked = page.next_look();
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-            [&start(false), &start(true), &bounded(asked), &tenant, &topic, &state];
-        let rows = conn.rows(include_str!("../../queries/list_jobs.sql"), &params).await?;
+        let rows = match query.parent.as_ref().map(|parent| parent.as_str()) {
+            Some(parent) => {
+                let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                    [&parent, &before, &bounded(asked), &tenant, &topic, &state];
+                conn.rows(include_str!("../../queries/list_children.sql"), &params).await?
+            }
+            None => {
+                let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                    [&start(false), &start(true), &bounded(asked), &tenant, &topic, &state];
+                conn.rows(include_str!("../../queries/list_jobs.sql"), &params).await?
+            }
+        };
         page.take(asked, &rows, |row| wanted(query, row))?;
     }
     Ok(page.done())

@@ -31,6 +31,14 @@ impl<'a> Proofs<'a> {
         sessions
     }
 
+    /// Jobs whose version is evidence, each once, in the order they are locked.
+    pub(super) fn parents(&self) -> Vec<&'a str> {
+        let mut parents: Vec<&str> = self.pieces.iter().filter_map(|piece| parent(piece).map(|(id, _)| id)).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        parents
+    }
+
     /// The first nine parameters of every statement that checks evidence.
     pub(super) fn params(&self, now: Option<i64>, shard: i64) -> Vec<Param<'a>> {
         let column = |of: fn(&'a Evidence) -> Option<&'a str>| -> Param<'a> {
@@ -42,8 +50,11 @@ impl<'a> Proofs<'a> {
         vec![
             Box::new(now),
             numbers(kind),
-            column(|piece| session(piece).map(|(name, _)| name)),
-            numbers(|piece| session(piece).map_or(0, |(_, epoch)| crate::row::stored(epoch))),
+            column(|piece| session(piece).map(|(name, _)| name).or_else(|| Some(parent(piece)?.0))),
+            numbers(|piece| match parent(piece) {
+                Some((_, version)) => version,
+                None => session(piece).map_or(0, |(_, epoch)| crate::row::stored(epoch)),
+            }),
             column(|piece| match piece {
                 Evidence::Allowed { policy, .. } => Some(policy),
                 _ => None,
@@ -68,6 +79,7 @@ fn kind(evidence: &Evidence) -> i64 {
         Evidence::Allowed { .. } => 3,
         Evidence::Routed(_) => 4,
         Evidence::Closed { .. } => 5,
+        Evidence::Unchanged { .. } => 6,
     }
 }
 
@@ -76,7 +88,14 @@ fn session(evidence: &Evidence) -> Option<(&str, u64)> {
         Evidence::Attached { session, epoch }
         | Evidence::Allowed { session, epoch, .. }
         | Evidence::Closed { session, epoch } => Some((session.as_str(), *epoch)),
-        Evidence::Version | Evidence::Reached(_) | Evidence::Routed(_) => None,
+        Evidence::Version | Evidence::Reached(_) | Evidence::Routed(_) | Evidence::Unchanged { .. } => None,
+    }
+}
+
+fn parent(evidence: &Evidence) -> Option<(&str, i64)> {
+    match evidence {
+        Evidence::Unchanged { job, version } => Some((job.as_str(), *version)),
+        _ => None,
     }
 }
 

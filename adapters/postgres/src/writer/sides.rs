@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{DeadLetter, Duty};
+use lockgate_core::request::ChildOf;
 
 use crate::conn::{Call, Param};
 use crate::error::Fault;
@@ -23,6 +24,7 @@ pub(super) struct Sides<'a> {
     /// Job and run.
     parts: Vec<[&'a str; 2]>,
     news: Vec<News<'a>>,
+    children: Vec<(&'a ChildOf, JobSeq, &'a str)>,
 }
 
 /// what a run is told, of a job or of a run inside of it.
@@ -53,6 +55,7 @@ impl<'a> Sides<'a> {
         self.duties.extend(sheet.duties.iter().map(|(duty, begins)| ((*duty, seq), (id, *begins))));
         self.audit.extend(&sheet.audit);
         self.outbox.extend(sheet.change.outbox.iter().map(|entry| [id, &*entry.sink, entry.body.as_str()]));
+        self.children.extend(sheet.parent().map(|of| (of, seq, id)));
         if let Some(part) = &sheet.job().request.run {
             let run = part.run.as_str();
             self.parts.extend(sheet.is_birth().then_some([id, run]));
@@ -102,6 +105,7 @@ impl<'a> Sides<'a> {
         }
         calls.extend(self.part_call());
         calls.extend(self.news_call(now));
+        calls.extend(self.child_call());
         Ok(calls)
     }
 
@@ -123,6 +127,16 @@ impl<'a> Sides<'a> {
         (!self.news.is_empty()).then_some(Call { sql, params })
     }
 
+    fn child_call(&self) -> Option<Call<'a>> {
+        let params: Vec<Param<'a>> = vec![
+            Box::new(self.children.iter().map(|(of, ..)| of.parent.as_str()).collect::<Vec<_>>()),
+            Box::new(self.children.iter().map(|(of, ..)| i64::from(of.life)).collect::<Vec<_>>()),
+            Box::new(self.children.iter().map(|(_, seq, _)| seq.0).collect::<Vec<_>>()),
+            Box::new(self.children.iter().map(|(.., id)| *id).collect::<Vec<_>>()),
+        ];
+        (!self.children.is_empty()).then_some(Call { sql: include_str!("../../queries/keep_children.sql"), params })
+    }
+
     fn duty_call(&self, begins: bool, sql: &'static str) -> Option<Call<'a>> {
         let duties: Vec<_> = self.duties.iter().filter(|(_, (_, now))| *now == begins).collect();
         let mut params: Vec<Param<'a>> = vec![
@@ -137,7 +151,7 @@ impl<'a> Sides<'a> {
 
     pub(super) fn rows(&self) -> u64 {
         let letters = self.letters.values().map(|letter| usize::from(letter.dropped) + usize::from(letter.kept.is_some()));
-        let told = self.parts.len() + self.news.len();
+        let told = self.parts.len() + self.news.len() + self.children.len();
         (letters.sum::<usize>() + self.duties.len() + self.audit.len() + self.outbox.len() + told) as u64
     }
 }

@@ -355,8 +355,20 @@ impl<'t, 'a> Transaction<'t, 'a> {
         self.plan.proofs.params(self.options.now(), self.place.shard)
     }
 
+    /// What evidence names and nobody else may move until this transaction is over.
+    fn locks(&self) -> Vec<Call<'a>> {
+        let proofs = &self.plan.proofs;
+        let locks = [
+            (include_str!("../../queries/lock_sessions.sql"), proofs.sessions()),
+            (include_str!("../../queries/lock_parents.sql"), proofs.parents()),
+        ];
+        let named = locks.into_iter().filter(|(_, names)| !names.is_empty());
+        named.map(|(sql, names)| Call { sql, params: vec![Box::new(names)] }).collect()
+    }
+
     /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
-    /// then the sessions that evidence names, which cannot be closed or attached again meanwhile.
+    /// then the sessions that evidence names, which cannot be closed or attached again meanwhile, and the jobs whose attempts
+    /// submit children.
     pub(super) async fn send(&mut self, asked: Vec<Call<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, Stop> {
         let mut calls = std::mem::take(&mut self.waiting);
         let mut unasked = calls.len();
@@ -365,11 +377,9 @@ impl<'t, 'a> Transaction<'t, 'a> {
             return Ok(Vec::new());
         }
         let opening = !self.begun;
-        let sessions = if opening { self.plan.proofs.sessions() } else { Vec::new() };
-        if !sessions.is_empty() {
-            unasked += 1;
-            calls.insert(0, Call { sql: include_str!("../../queries/lock_sessions.sql"), params: vec![Box::new(sessions)] });
-        }
+        let locks = if opening { self.locks() } else { Vec::new() };
+        unasked += locks.len();
+        calls.splice(0..0, locks);
         let Place { shard, guard } = self.place;
         // A division by zero is the one way to end a transaction that is portable and needs no answer.
         let begin = format!(

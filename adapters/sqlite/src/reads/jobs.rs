@@ -5,7 +5,7 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{EventPage, JobDetail, KeptLine, LogLine, packed};
+use lockgate_ports::{Child, EventPage, JobDetail, KeptLine, Kin, LogLine, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{bounded, collect};
@@ -94,6 +94,43 @@ pub(crate) fn owing(conn: &Connection, duty: Duty, after: JobSeq, limit: usize) 
     let seqs: Vec<i64> = collect(conn, OWING, params![duty.as_str(), after.0, bounded(limit)], |row| Ok(row.get(0)?))?;
     let job = |seq: i64| load_one(conn, seq)?.ok_or_else(|| Fault::Row(format!("job {seq} has a duty and is not there")));
     seqs.into_iter().map(job).collect()
+}
+
+pub(super) const FAMILY: &str = include_str!("../../queries/family.sql");
+
+pub(crate) fn family(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, Fault> {
+    let mut kin = Vec::with_capacity(lives.len());
+    for (parent, life) in lives {
+        kin.extend(collect(conn, FAMILY, params![parent.as_str(), life], |row| {
+            let (total, live): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let latest = row.get::<_, Option<i64>>(2)?.map(JobSeq);
+            Ok(Kin { total: total.unsigned_abs(), live: live.unsigned_abs(), latest })
+        })?);
+    }
+    Ok(kin)
+}
+
+pub(super) const CHILDREN: &str =
+    "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
+
+pub(crate) fn children(
+    conn: &Connection,
+    parent: &JobId,
+    life: u32,
+    after: JobSeq,
+    limit: usize,
+) -> Result<Vec<Child>, Fault> {
+    let params = params![parent.as_str(), life, after.0, bounded(limit)];
+    let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
+    let mut children = Vec::with_capacity(seqs.len());
+    for seq in seqs {
+        children.extend(collect(conn, include_str!("../../queries/told.sql"), [seq], |row| {
+            let job = row::job(row, Json::null())?;
+            let result = row.get::<_, Option<String>>(6)?.map(Json::trusted).filter(|_| job.result_is_out());
+            Ok(Child { job, result })
+        })?);
+    }
+    Ok(children)
 }
 
 pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {

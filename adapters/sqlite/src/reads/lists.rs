@@ -3,7 +3,7 @@
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, has_labels};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Fault;
 use crate::row::{self, priority_code, state_code};
@@ -40,14 +40,24 @@ impl<T> Page<T> {
     }
 }
 
+/// Live ones, and ended ones.
+const EVERYBODY: [&str; 2] = [include_str!("../../queries/list_hot.sql"), include_str!("../../queries/list_done.sql")];
+pub(super) const CHILDREN: [&str; 2] =
+    [include_str!("../../queries/list_hot_children.sql"), include_str!("../../queries/list_done_children.sql")];
+
 pub(crate) fn list(conn: &Connection, query: &JobQuery) -> Result<Listing<Job>, Fault> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
     // A table that cannot have the state is asked for rows before the first.
     let start = |terminal| if wants(terminal) { before } else { i64::MIN };
-    let mut hot = conn.prepare_cached(include_str!("../../queries/list_hot.sql"))?;
-    let mut done = conn.prepare_cached(include_str!("../../queries/list_done.sql"))?;
-    let (mut hot, mut done) = (hot.query([start(false)])?, done.query([start(true)])?);
+    let [hot, done] = if query.parent.is_some() { CHILDREN } else { EVERYBODY };
+    let (mut hot, mut done) = (conn.prepare_cached(hot)?, conn.prepare_cached(done)?);
+    let (mut hot, mut done) = match &query.parent {
+        Some(parent) => {
+            (hot.query(params![start(false), parent.as_str()])?, done.query(params![start(true), parent.as_str()])?)
+        }
+        None => (hot.query([start(false)])?, done.query([start(true)])?),
+    };
     let (mut live, mut ended) = (hot.next()?, done.next()?);
     let mut page = Page::new(query.limit);
     while !page.is_full() {

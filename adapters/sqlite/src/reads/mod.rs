@@ -13,7 +13,9 @@ mod tenants;
 mod trail;
 
 pub(crate) use credentials::{credential, credentials};
-pub(crate) use jobs::{bound, detail, due, events, expired, held, load, logs, owing, pending, ready, ready_lanes};
+pub(crate) use jobs::{
+    bound, children, detail, due, events, expired, family, held, load, logs, owing, pending, ready, ready_lanes,
+};
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use names::{key_owner, owner, run_of_key, taken};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, news, run_since, unheard, waking};

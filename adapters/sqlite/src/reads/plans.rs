@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
-use super::jobs::OWING;
+use super::jobs::{CHILDREN, FAMILY, OWING};
+use super::lists;
 use super::runs::LIVE;
 use super::schedules::{NEXT, SCHEDULE, SCHEDULES};
 use super::tenants::USAGE;
@@ -51,6 +52,15 @@ fn duties_and_the_trail_are_read_by_their_keys() {
         let plan = plan(sql);
         assert!(!plan.contains("SCAN") || sql == HEAD, "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn children_are_found_by_their_parent() {
+    for sql in [&[FAMILY, CHILDREN][..], &lists::CHILDREN].concat() {
+        let plan = plan(sql);
+        assert!(plan.contains("SEARCH children USING PRIMARY KEY (parent=?"), "{sql}\n{plan}");
+        assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
 }
 

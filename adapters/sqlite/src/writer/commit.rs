@@ -66,6 +66,10 @@ impl Ledger<'_> {
         if let Some(part) = &transition.job.request.run {
             self.keep_part(seq, part, sheet)?;
         }
+        if let Some(of) = transition.job.request.child_of.as_ref().filter(|_| transition.job.version == 1) {
+            let mut insert = self.conn.prepare_cached("INSERT INTO children (parent, life, seq) VALUES (?1, ?2, ?3)")?;
+            insert.execute(params![of.parent.as_str(), of.life, seq.0])?;
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::Evidence;
 use lockgate_core::lane::LaneKey;
 use lockgate_core::pools::RoutingId;
@@ -104,8 +104,16 @@ impl<'c> Ledger<'c> {
                 policy == allowing && routing == chosen_by && self.session(session)? == Some((*epoch, false))
             }
             Evidence::Routed(routing) => *routing == self.in_force.routing,
+            Evidence::Unchanged { job, version } => self.is_unchanged(job, *version)?,
             Evidence::Closed { session, epoch } => self.session(session)? == Some((*epoch, true)),
         })
+    }
+
+    /// Asked anew each time: another change of this transaction may have moved it.
+    fn is_unchanged(&self, job: &JobId, version: i64) -> Result<bool, Fault> {
+        let sql =
+            "SELECT 1 FROM jobs JOIN jobs_hot ON jobs_hot.seq = jobs.seq WHERE jobs.job_id = ?1 AND jobs_hot.version = ?2";
+        Ok(self.conn.prepare_cached(sql)?.exists(rusqlite::params![job.as_str(), version])?)
     }
 
     fn session(&mut self, session: &SessionId) -> Result<Option<(u64, bool)>, Fault> {

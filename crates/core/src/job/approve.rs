@@ -137,7 +137,8 @@ impl Transition {
     }
 
     /// Judged in the commit that grants: the policy of now decides, and may have turned to a denial.
-    fn after_grant(self, env: &Env<'_>) -> Self {
+    fn after_grant(mut self, env: &Env<'_>) -> Self {
+        self.after_review(env.now);
         let due_at = self.job.life.due_at.max(env.now);
         match &env.judgement {
             Judgement::Decided(verdict) if verdict.decision != Decision::Throttle => self.judge(due_at, env),

@@ -56,6 +56,8 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::OutputUnchecked
             | EventKind::OutputRedacted
             | EventKind::Released
+            | EventKind::ChildrenSubmitted
+            | EventKind::ChildrenGathered
     )
 }
 

@@ -11,16 +11,22 @@ pub enum Duty {
     Scan,
     /// It was let through unjudged; the kernel must say what it thinks.
     Rejudge,
+    /// It waits for its children: its barrier must be opened when none of them is under way.
+    Gather,
+    /// It ended badly: children that are still under way must be stopped.
+    Disown,
 }
 
 impl Duty {
-    pub const ALL: [Self; 3] = [Self::Approve, Self::Scan, Self::Rejudge];
+    pub const ALL: [Self; 5] = [Self::Approve, Self::Scan, Self::Rejudge, Self::Gather, Self::Disown];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Scan => "scan",
             Self::Rejudge => "rejudge",
+            Self::Gather => "gather",
+            Self::Disown => "disown",
         }
     }
 }
@@ -31,6 +37,8 @@ impl Job {
             Duty::Approve => self.life.state == JobState::ApprovalRequired,
             Duty::Scan => self.needs_scan(),
             Duty::Rejudge => self.needs_rejudging(),
+            Duty::Gather => self.barrier().is_some(),
+            Duty::Disown => self.owes_its_children_an_end(),
         }
     }
 }

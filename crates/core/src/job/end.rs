@@ -10,10 +10,14 @@ impl Transition {
     /// Closes the current attempt and mints the next, judged in the same commit.
     pub(super) fn next_attempt(mut self, due_at: Timestamp, env: &Env<'_>) -> Self {
         self.settle();
-        let life = &mut self.job.life;
-        life.attempt =
-            Attempt { no: life.attempt.no + 1, token: env.token.clone(), verdict: None, binding: None, started_at: None };
+        self.mint(env);
         self.judge(due_at, env)
+    }
+
+    /// The next attempt, unjudged.
+    pub(super) fn mint(&mut self, env: &Env<'_>) {
+        let attempt = &mut self.job.life.attempt;
+        *attempt = Attempt { no: attempt.no + 1, token: env.token.clone(), verdict: None, binding: None, started_at: None };
     }
 
     /// Puts the current, unplaced attempt where its verdict says.
@@ -49,7 +53,7 @@ impl Transition {
         self
     }
 
-    fn ask(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
+    pub(super) fn ask(mut self, verdict: &Verdict, env: &Env<'_>) -> Self {
         self.job.life.state = JobState::ApprovalRequired;
         self.job.life.approval = Some(Approval::ask(verdict, env.now));
         self.event(EventKind::ApprovalRequired, env.now, |event| {

@@ -33,6 +33,12 @@ pub enum EventKind {
     /// The worker returned the attempt unstarted, because the server asked for it.
     GivenBack,
     Snoozed,
+    /// The attempt submitted jobs of its own.
+    ChildrenSubmitted,
+    /// The attempt ended; the next one comes when its children have ended.
+    WaitingForChildren,
+    /// The barrier opened.
+    ChildrenGathered,
     /// The work is done; its result waits for the check.
     OutputHeld,
     /// The result was let out unchecked, because nobody could check it.
@@ -67,6 +73,9 @@ impl EventKind {
             Self::AttemptLost => "attempt_lost",
             Self::GivenBack => "given_back",
             Self::Snoozed => "snoozed",
+            Self::ChildrenSubmitted => "children_submitted",
+            Self::WaitingForChildren => "waiting_for_children",
+            Self::ChildrenGathered => "children_gathered",
             Self::OutputHeld => "output_held",
             Self::OutputUnchecked => "output_unchecked",
             Self::OutputRedacted => "output_redacted",

@@ -16,8 +16,8 @@ impl Job {
             let failure = Failure::new(Reason::DeadlineExceeded, "the job's deadline passed");
             return Ok(transition.dead(JobState::Timeout, failure, env.now));
         }
-        if let Some(expired) = self.approval_expired(env) {
-            return Ok(expired);
+        if let Some(over) = self.approval_expired(env).or_else(|| self.waited_too_long(env)) {
+            return Ok(over);
         }
         let Some(binding) = self.holder() else {
             return Err(Illegal::NotDue);

@@ -7,6 +7,8 @@ impl Job {
     pub(super) fn judged(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
         match self.life.state {
+            // It waits for its children, and not for a verdict.
+            JobState::Pending if self.barrier().is_some() => self.waited_too_long(env).ok_or(Illegal::NotDue),
             // Still nobody who decides: that is no news, and not worth a write.
             JobState::Pending if env.judgement == Judgement::Unavailable => Err(Illegal::NotDue),
             JobState::Pending => {

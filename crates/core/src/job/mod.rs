@@ -11,6 +11,7 @@ mod duty;
 mod end;
 mod event;
 mod expire;
+mod family;
 mod gate;
 mod give_up;
 mod judge;
@@ -39,6 +40,7 @@ pub use attempts::{AttemptSummary, attempts};
 pub use bypass::Bypass;
 pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
+pub use family::{Barrier, Family, OnTimeout, UnknownOnTimeout, WAIT_DEFAULT};
 pub use output::{LetOut, OutputCheck, OutputStage, Scanned};
 pub use report::{Outcome, Report};
 pub use state::{JobState, Phase};
@@ -99,6 +101,9 @@ pub struct Life {
     /// The latest attempt of this life that ran unjudged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypass: Option<Bypass>,
+    /// Jobs that attempts of this life submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
     /// Events written so far, over all lives: the next one's number minus one.
     pub events: u64,
 }
@@ -185,6 +190,8 @@ pub enum Reason {
     NoWorkers,
     /// The handler asked to be run later, too often.
     SnoozeLimit,
+    /// Children were still under way when the time to wait for them was up.
+    ChildrenTimeout,
     /// Policy changed and no longer allows the attempt.
     Revoked,
     /// A person cancelled the job.
@@ -220,6 +227,7 @@ impl Reason {
             Self::NoPoolMapping => "no_pool_mapping",
             Self::NoWorkers => "no_workers",
             Self::SnoozeLimit => "snooze_limit",
+            Self::ChildrenTimeout => "children_timeout",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
             Self::Denied => "denied",
@@ -258,8 +266,14 @@ pub enum Input {
     Started { token: AttemptToken, at: Timestamp },
     /// The worker asked about one action.
     Checked { token: AttemptToken, action: Action, verdict: Arc<Verdict> },
+    /// The attempt is about to submit so many new children.
+    Spawned { token: AttemptToken, children: u32 },
     /// The worker ended.
     Reported(Report),
+    /// None of the children that it waits for is under way.
+    Gathered,
+    /// It ended badly, and none of its children goes on.
+    Settled,
     /// The session that holds the attempt is gone, or does not know the attempt.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence },
     /// Nobody can ever take it as things are, and that was looked at often enough.
@@ -373,7 +387,8 @@ impl Job {
     /// When a timer of the waiting job must fire next, if ever.
     pub fn deadline(&self) -> Option<Timestamp> {
         let asked = self.life.approval.as_ref().filter(|_| self.life.state == JobState::ApprovalRequired);
-        let deadlines = [self.life.deadline_at, asked.and_then(Approval::expires_at)];
+        let waits = self.barrier().map(|barrier| barrier.until);
+        let deadlines = [self.life.deadline_at, asked.and_then(Approval::expires_at), waits];
         deadlines.into_iter().flatten().min().filter(|_| !self.life.state.is_terminal() && !self.in_output_check())
     }
 
@@ -384,7 +399,10 @@ impl Job {
             Input::Dispatch(dispatch) => self.dispatched(dispatch, env),
             Input::Started { token, at } => self.started(&token, at, env),
             Input::Checked { token, action, verdict } => self.checked(&token, &action, &verdict, env),
+            Input::Spawned { token, children } => self.spawned(&token, children, env),
             Input::Reported(report) => self.reported(report, env),
+            Input::Gathered => self.gathered(env),
+            Input::Settled => self.settled(),
             Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
             Input::GivenUp { reason, message, routing } => self.given_up(reason, message, routing, env),
             Input::Woken => self.woken(env),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
-use super::{Answer, Ballot, Duty, JobEvent, LetOut, Scanned};
+use super::{Answer, Ballot, Duty, JobEvent, LetOut, OnTimeout, Scanned};
 use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
 use crate::ids::AttemptToken;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
@@ -38,6 +38,9 @@ enum Step {
     Release,
     Rejudged,
     Replay,
+    Spawned(Token),
+    Gathered,
+    Settled,
 }
 
 /// One input with the time that passed before it and the verdict at hand.
@@ -65,6 +68,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         1 => Just(Outcome::TimedOut),
         1 => Just(Outcome::Cancelled { note: "stopped".into() }),
         2 => (0u64..100_000).prop_map(|ms| Outcome::Snooze { delay: Duration::from_millis(ms) }),
+        2 => Just(Outcome::AwaitChildren { timeout: Some(Duration::from_secs(100)), on_timeout: OnTimeout::Fail }),
+        2 => Just(Outcome::AwaitChildren { timeout: None, on_timeout: OnTimeout::Review }),
         2 => Just(Outcome::Interrupted),
         2 => Just(Outcome::Revoked),
     ]
@@ -107,6 +112,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Release),
         1 => Just(Step::Rejudged),
         2 => Just(Step::Replay),
+        1 => token().prop_map(Step::Spawned),
+        2 => Just(Step::Gathered),
+        1 => Just(Step::Settled),
     ]
 }
 
@@ -165,6 +173,9 @@ fn input(step: Step, story: &Story) -> Input {
         Step::Woken => Input::Woken,
         Step::Cancel => cancel(),
         Step::Replay => replay(),
+        Step::Spawned(which) => Input::Spawned { token: token(which), children: 2 },
+        Step::Gathered => Input::Gathered,
+        Step::Settled => Input::Settled,
     }
 }
 
@@ -220,11 +231,12 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
             (Input::Scanned(_), JobState::Succeeded, JobState::Succeeded | JobState::OutputQuarantined) => {}
             (Input::Release { .. }, JobState::OutputQuarantined, JobState::Succeeded) => {}
             (Input::Rejudged, was, is) if was == is && before.needs_rejudging() => {}
+            (Input::Settled, was, is) if was == is && before.owes(Duty::Disown) => {}
             _ => panic!("J-3: {input:?}"),
         }
     }
     assert_eq!(after.life.no, before.life.no + u32::from(matches!(input, Input::Replay { .. })));
-    if matches!(input, Input::Rejudged) && before.state().is_terminal() {
+    if matches!(input, Input::Rejudged | Input::Settled) && before.state().is_terminal() {
         assert!(done.dead_letter.is_none() && done.result.is_none());
         return;
     }
@@ -306,6 +318,10 @@ fn check_rest(job: &Job) {
         assert!(allowed || (decision == Some(Decision::RequireApproval) && approved), "A-7: {decision:?}");
     }
     assert_eq!(job.owes(Duty::Approve), state == JobState::ApprovalRequired);
+    if job.owes(Duty::Gather) {
+        assert!(state == JobState::Pending && life.attempt.binding.is_none(), "F-2: nobody holds a parent that waits");
+        assert!(job.deadline().is_some());
+    }
     let stored = serde_json::to_string(life).unwrap();
     assert_eq!(serde_json::from_str::<Life>(&stored).unwrap(), *life, "a life is stored without loss");
 }

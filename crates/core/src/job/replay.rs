@@ -27,6 +27,7 @@ impl Job {
         life.approval = None;
         life.output = None;
         life.bypass = None;
+        life.family = None;
         life.deadline_at = self.request.deadline_ms.map(|ms| env.now + Duration::from_millis(ms));
         transition.event(EventKind::Replayed, env.now, |event| event.actor = Some(actor));
         Ok(transition.next_attempt(env.now, env))

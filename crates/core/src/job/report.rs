@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Env, EventKind, Failure, Illegal, Job, JobState, Reason, Transition, clipped};
+use super::{Env, EventKind, Failure, Illegal, Job, JobState, OnTimeout, Reason, Transition, clipped};
 use crate::ids::AttemptToken;
 use crate::limits::SPAN_MS_MAX;
 use crate::output::OutputStep;
@@ -32,6 +32,12 @@ pub enum Outcome {
     /// Not now: run again later. Costs no attempt.
     Snooze {
         delay: Duration,
+    },
+    /// Run again when none of the job's children is under way. Costs no attempt.
+    AwaitChildren {
+        /// At most this long; [`WAIT_DEFAULT`](super::WAIT_DEFAULT) if none is named.
+        timeout: Option<Duration>,
+        on_timeout: OnTimeout,
     },
     /// Given back by a worker that is shutting down. Costs nothing.
     Interrupted,
@@ -120,6 +126,7 @@ impl Transition {
                 self.end(JobState::Cancelled, Some(failure), env.now)
             }
             Outcome::Snooze { delay } => self.snooze(delay, env),
+            Outcome::AwaitChildren { timeout, on_timeout } => self.wait_for_children(timeout, on_timeout, env),
             Outcome::Revoked if self.job.life.state == JobState::Dispatched => self.give_back(env),
             // Work that had begun and went no further was interrupted, whatever the worker calls it.
             Outcome::Interrupted | Outcome::Revoked => {

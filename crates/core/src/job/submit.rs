@@ -40,6 +40,7 @@ fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transitio
             approval: None,
             output: None,
             bypass: None,
+            family: None,
             events: 0,
         },
         request,

@@ -42,6 +42,8 @@ pub enum Evidence {
     Allowed { session: SessionId, epoch: u64, policy: Arc<str>, routing: RoutingId },
     /// The configuration in force is still the one by which nobody could take it.
     Routed(RoutingId),
+    /// F-1: this job is live and has exactly this version.
+    Unchanged { job: JobId, version: i64 },
     /// The session was closed with exactly this epoch.
     Closed { session: SessionId, epoch: u64 },
 }

@@ -15,6 +15,8 @@ pub(crate) enum Lead {
     Closer,
     Deadlines,
     Due,
+    /// Looks over parents that wait, and those that left children behind.
+    Families,
     Ledger,
     Limits,
     Pending,
@@ -29,10 +31,11 @@ pub(crate) enum Lead {
 }
 
 impl Lead {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,
+        Self::Families,
         Self::Ledger,
         Self::Limits,
         Self::Pending,
@@ -51,6 +54,7 @@ impl Lead {
             Self::Closer => "lockgate:edge:closer",
             Self::Deadlines => "lockgate:reconciler:default",
             Self::Due => "lockgate:retry:pump",
+            Self::Families => "lockgate:families",
             Self::Ledger => "lockgate:bypass:ledger",
             Self::Limits => "lockgate:limits",
             Self::Pending => "lockgate:replayer:pending",
@@ -72,6 +76,7 @@ impl Lead {
             Self::Closer => Some(("scheduler", settings.edge_renew)),
             Self::Deadlines | Self::Ledger | Self::Pending => Some(("scheduler", settings.expire_every)),
             Self::Due => Some(("scheduler", settings.due_every)),
+            Self::Families => Some(("scheduler", settings.families_every)),
             Self::Limits => Some(("scheduler", settings.limits_every)),
             Self::Reoffer => Some(("scheduler", settings.reoffer_every)),
             Self::Retention => Some(("scheduler", settings.prune_every)),

@@ -6,6 +6,7 @@ mod deadlines;
 mod dispatch;
 mod due;
 mod edges;
+mod families;
 mod feed;
 mod health;
 mod lanes;
@@ -53,6 +54,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     starting.start("feed", feed::run);
     starting.start("scans", scans::run);
     starting.start("edges", edges::run);
+    starting.start("families", families::run);
     starting.start("levels", levels::run);
     starting.start("breakers", breakers::run);
     if !exclusive_store {

@@ -30,7 +30,7 @@ impl OwedMetrics {
         let approvals = Gauge::default();
         registry.register("approvals_waiting", "Jobs that wait for a person, counted up to a hundred", approvals.clone());
         let owed = Family::<ByDuty, Gauge>::default();
-        let help = "Jobs that still owe an approval, a scan of their result or a verdict that was bypassed, counted up to a hundred";
+        let help = "Jobs that still owe an approval, a scan of their result, a verdict that was bypassed, the end of their children (gather) or an end to them (disown), counted up to a hundred";
         registry.register("duties_owed", help, owed.clone());
         let oldest = Family::<ByDuty, Seconds>::default();
         registry.register("duties_oldest_seconds", "For how long the oldest of them has been owed", oldest.clone());
@@ -68,6 +68,8 @@ fn since(duty: Duty, job: &Job) -> Timestamp {
     let began = match duty {
         Duty::Approve => life.approval.as_ref().map(|approval| approval.asked_at),
         Duty::Rejudge => life.bypass.as_ref().map(|bypass| bypass.at),
+        Duty::Gather => job.barrier().map(|barrier| barrier.since),
+        Duty::Disown => life.ended_at,
         // A held result has no end yet; it was dispatched before it was made.
         Duty::Scan => life.ended_at.or_else(|| life.attempt.binding.as_ref().map(|binding| binding.dispatched_at)),
     };

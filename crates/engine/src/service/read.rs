@@ -6,7 +6,7 @@ use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::job::{AttemptSummary, DeadLetter, Job, attempts};
 use lockgate_core::request::{Caller, Json};
 use lockgate_ports::store::LOG_LINES_MAX;
-use lockgate_ports::{DeadLetterQuery, JobQuery, KeptLine, Listing};
+use lockgate_ports::{DeadLetterQuery, JobQuery, KeptLine, Kin, Listing, StoreError};
 
 use crate::edge::Progress;
 use crate::error::ApiError;
@@ -19,6 +19,8 @@ pub struct JobView {
     pub attempts: Vec<AttemptSummary>,
     pub result: Option<Json>,
     pub progress: Option<Progress>,
+    /// Children of this life, if it submitted any.
+    pub kin: Option<Kin>,
     /// Payload, environment and result are not for this caller.
     pub hidden: bool,
 }
@@ -30,6 +32,7 @@ impl Engine {
     pub async fn job(&self, caller: &Caller, id: &JobId) -> Result<JobView, ApiError> {
         let detail = self.inner.ports.store.detail(id).await?.filter(|d| d.job.request.tenant == caller.tenant);
         let mut detail = detail.ok_or_else(|| ApiError::NotFound(id.clone()))?;
+        let kin = self.inner.kin(&detail.job).await?;
         let hidden = !caller.sees_payloads;
         if hidden {
             detail.job.hide();
@@ -39,6 +42,7 @@ impl Engine {
             progress: self.inner.edge.progress(&detail.job),
             result: detail.result.filter(|_| detail.job.result_is_out() && !hidden),
             job: detail.job,
+            kin,
             hidden,
         })
     }
@@ -82,6 +86,15 @@ pub(super) fn check_reach(caller: &Caller, tenant: Option<&TenantId>) -> Result<
 }
 
 impl Inner {
+    /// How many children a job has, and how many of them are under way. None if it never submitted any.
+    pub(super) async fn kin(&self, job: &Job) -> Result<Option<Kin>, StoreError> {
+        if job.life.family.is_none() {
+            return Ok(None);
+        }
+        let lives = [(job.request.job_id.clone(), job.life.no)];
+        Ok(self.ports.store.family(&lives).await?.pop())
+    }
+
     /// The caller's own job; another tenant's does not exist for it.
     pub(super) async fn find(&self, caller: &Caller, id: &JobId) -> Result<Arc<Job>, ApiError> {
         let found = self.ports.store.load(std::slice::from_ref(id)).await?.pop().flatten();

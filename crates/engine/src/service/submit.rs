@@ -108,7 +108,7 @@ impl Inner {
         known
     }
 
-    async fn births(&self, checked: &[Checked]) -> (Vec<Transition>, Lap) {
+    pub(super) async fn births(&self, checked: &[Checked]) -> (Vec<Transition>, Lap) {
         let good: Vec<_> = checked.iter().flatten().collect();
         let requests: Vec<_> = good.iter().map(|(request, _)| request.clone()).collect();
         let (judgements, verdict) = self.judge(&requests).await;
@@ -120,7 +120,7 @@ impl Inner {
 }
 
 /// The same key with the same request is the same job; with another request it is a mistake worth telling.
-fn same_or_conflict(request: &JobRequest, hash: RequestHash, taken: &Taken) -> Result<Submitted, ApiError> {
+pub(super) fn same_or_conflict(request: &JobRequest, hash: RequestHash, taken: &Taken) -> Result<Submitted, ApiError> {
     if taken.tenant == request.tenant && taken.hash == hash {
         return Ok(Submitted { job_id: taken.job_id.clone(), state: taken.state, existing: true });
     }

@@ -1,8 +1,8 @@
 //! "Why does it wait, and what would start it?"
 
 use lockgate_core::dag::RunHead;
-use lockgate_core::ids::{JobId, PoolName, WorkerId};
-use lockgate_core::job::{Job, JobState, Reason};
+use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
+use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
 use lockgate_core::lane::Shape;
 use lockgate_core::placement::{PoolLook, Refusal, WorkerLook};
 use lockgate_core::pools::{DispatchMode, Unrouted};
@@ -10,7 +10,7 @@ use lockgate_core::request::Caller;
 use lockgate_core::retry::PlacingTries;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
-use lockgate_ports::{Condition, LimitView};
+use lockgate_ports::{Condition, Kin, LimitView, StoreError};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -60,6 +60,11 @@ impl Engine {
     pub async fn why(&self, caller: &Caller, id: &JobId) -> Result<Why, ApiError> {
         let job = self.inner.find(caller, id).await?;
         let mut why = self.inner.explain(&job).await;
+        if let Some(barrier) = job.barrier() {
+            let kin = self.inner.kin(&job).await?.unwrap_or_default();
+            let latest = self.inner.name_of(&job, &kin).await?;
+            why.waits_for_children(&job, barrier, &kin, latest.as_ref());
+        }
         if let Some(saga) = self.inner.closed_saga(&job).await {
             why.closed(&saga);
         }
@@ -72,6 +77,14 @@ impl Engine {
 }
 
 impl Inner {
+    /// The child that was submitted last of those under way.
+    async fn name_of(&self, parent: &Job, kin: &Kin) -> Result<Option<JobId>, StoreError> {
+        let Some(latest) = kin.latest else { return Ok(None) };
+        let after = JobSeq(latest.0 - 1);
+        let found = self.ports.store.children(&parent.request.job_id, parent.life.no, after, 1).await?.pop();
+        Ok(found.map(|child| child.job.request.job_id.clone()))
+    }
+
     async fn explain(&self, job: &Job) -> Why {
         let verdict = job.life.attempt.verdict.as_ref();
         let mut why = Why {
@@ -240,6 +253,25 @@ impl Why {
         let next =
             format!("Somebody other than {} runs `lockgate approvals approve {}`.", job.request.actor, job.request.job_id);
         self.say("waiting_for_approval", &summary, &next);
+    }
+
+    /// What it waits for, not the verdict that it gets afterwards.
+    fn waits_for_children(&mut self, job: &Job, barrier: &Barrier, kin: &Kin, latest: Option<&JobId>) {
+        self.next_at = Some(barrier.until);
+        let id = &job.request.job_id;
+        let Some(latest) = latest else {
+            let summary = format!("All of its {} children have ended.", kin.total);
+            return self.say("waiting_for_children", &summary, "Nothing: it goes on in a moment.");
+        };
+        let summary = format!("It waits for {} of its {} children, such as {latest}.", kin.live, kin.total);
+        let or_else = match barrier.on_timeout {
+            OnTimeout::Fail => "it fails",
+            OnTimeout::Review => "a person is asked whether it goes on without them",
+        };
+        let next = format!(
+            "It goes on when they have ended; if they take too long, {or_else}. `lockgate jobs --parent {id}` lists them."
+        );
+        self.say("waiting_for_children", &summary, &next);
     }
 
     fn held(&mut self, job: &Job) {

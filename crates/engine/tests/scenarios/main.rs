@@ -5,6 +5,7 @@ mod approvals;
 mod bounds;
 mod bypasses;
 mod cluster;
+mod families;
 mod numbers;
 mod outputs;
 mod places;

@@ -113,6 +113,8 @@ async fn every_family_moves_and_is_in_the_reference() {
     super::sagas::an_entry_that_nobody_can_read(&stage).await;
     witness.wait_for(&stage, &["lockgate_saga_unmarshal_errors_total"]).await;
     a_time_that_comes(&stage, &mut witness).await;
+    super::families::a_parent_that_waits(&stage).await;
+    witness.wait_for(&stage, &["lockgate_barriers_total", "lockgate_children_submitted_total"]).await;
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
     a_process_that_starts_beside_another(&mut witness).await;
 

@@ -103,6 +103,8 @@ const METHODS: &[(&str, &str, Need)] = &[
     ("Schedules", "ResumeSchedule", own(Operate)),
     ("Schedules", "TriggerSchedule", own(Operate)),
     ("Worker", "Attach", all(Work)),
+    ("Worker", "ListChildren", all(Work)),
+    ("Worker", "SubmitChildren", all(Work)),
 ];
 
 /// What autoscalers ask, in a package of their own: how much waits, and nothing about any job.

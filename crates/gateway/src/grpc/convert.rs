@@ -1,13 +1,13 @@
 //! The engine's answers on the wire.
 
 use lockgate_core::audit::AuditRow;
-use lockgate_core::job::Job;
+use lockgate_core::job::{Job, JobState};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Defaults;
 use lockgate_engine::{
     Activated, Considered, JobView, LaneView, PoolConsidered, Progress, Queues, WatchItem, Why, WorkerView,
 };
-use lockgate_ports::{BreakerView, KeptLine, LimitView};
+use lockgate_ports::{BreakerView, Child, KeptLine, Kin, LimitView};
 use lockgate_proto::v1::{self, explain_job_response, get_job_logs_response, watch_job_response};
 use lockgate_proto::{json_bytes, verdict_to_wire};
 
@@ -22,7 +22,31 @@ pub(super) fn job_view(view: &JobView, defaults: &Defaults) -> v1::Job {
         verdict: life.attempt.verdict.as_deref().map(verdict_to_wire),
         approval: life.approval.as_ref().map(v1::AskedApproval::from),
         output: life.output.as_ref().map(v1::OutputCheck::from),
+        children: view.kin.as_ref().map(|kin| children(&view.job, kin)),
         ..lockgate_proto::job(&view.job, defaults)
+    }
+}
+
+fn children(job: &Job, kin: &Kin) -> v1::job::Children {
+    let barrier = job.barrier();
+    v1::job::Children {
+        total: kin.total,
+        live: kin.live,
+        waits_until_ms: barrier.map(|barrier| barrier.until.as_millis()),
+        on_timeout: barrier.map(|barrier| barrier.on_timeout.to_string()).unwrap_or_default(),
+    }
+}
+
+/// A child as its parent sees it.
+pub(super) fn child(child: &Child) -> v1::ChildOutcome {
+    let (request, life) = (&child.job.request, &child.job.life);
+    let failed = life.last_error.as_ref().filter(|_| life.state.is_terminal() && life.state != JobState::Succeeded);
+    v1::ChildOutcome {
+        key: request.child_of.as_ref().map(|of| of.key.to_string()).unwrap_or_default(),
+        job_id: request.job_id.to_string(),
+        state: v1::JobState::from(life.state).into(),
+        result_json: child.result.as_ref().map(json_bytes).unwrap_or_default(),
+        failure: failed.map(v1::Failure::from),
     }
 }
 

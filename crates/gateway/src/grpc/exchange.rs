@@ -250,6 +250,8 @@ fn assign(assignment: &Assignment) -> v1::Assignment {
         life: life.no,
         network: access_to_wire(constraints.network),
         exec: access_to_wire(constraints.exec),
+        gathered: life.family.as_ref().map_or(0, |family| family.rounds),
+        gathered_partly: life.family.as_ref().is_some_and(|family| family.partial),
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) async fn jobs(
         topic: present(request.topic).map(Into::into),
         state: known_state(request.state).map_err(invalid)?,
         labels: request.labels.into_iter().collect(),
+        parent: present(request.parent_job_id).map(Into::into),
         cursor: queries::cursor(&request.cursor).map_err(invalid)?,
         limit: page(request.limit),
     };

@@ -119,6 +119,11 @@ pub(crate) async fn submit_many(
     wire: Vec<v1::NewJob>,
 ) -> Result<v1::SubmitJobsResponse, ApiError> {
     let answers = submit::many(engine, caller, wire.into_iter().map(new_job)).await?;
+    Ok(answered(answers, ack))
+}
+
+/// One answer for each job, in the order sent.
+pub(super) fn answered(answers: Vec<Result<Submitted, ApiError>>, ack: &str) -> v1::SubmitJobsResponse {
     let item = |answer: Result<Submitted, ApiError>| Item {
         item: Some(match answer {
             Ok(submitted) => item::Item::Job(accepted(&submitted, ack)),
@@ -129,7 +134,7 @@ pub(crate) async fn submit_many(
             }),
         }),
     };
-    Ok(v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() })
+    v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() }
 }
 
 fn accepted(submitted: &Submitted, ack: &str) -> v1::SubmitJobResponse {

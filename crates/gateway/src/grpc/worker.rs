@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt};
 use lockgate_core::access::Identity;
+use lockgate_core::ids::JobSeq;
 use lockgate_engine::{ApiError, Attachment, FromWorker, Hello, ToWorker, Welcome};
-use lockgate_ports::Clock;
-use lockgate_proto::v1;
+use lockgate_ports::{Clock, Cursor};
 use lockgate_proto::v1::worker_server::Worker;
+use lockgate_proto::{new_job, v1};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{WorkerService, exchange};
+use super::scheduler::answered;
+use super::{Reply, WorkerService, answer, caller, convert, exchange};
 use crate::auth::Admitted;
-use crate::errors;
+use crate::{errors, queries, submit};
 
 /// What a worker that is refused asked for, on record.
 const ATTACH: &str = "/lockgate.v1.Worker/Attach";
@@ -56,6 +58,26 @@ impl Worker for WorkerService {
         };
         let first = futures::stream::iter([Ok(exchange::welcome(&welcome))]);
         Ok(Response::new(Box::pin(first.chain(writer.stream()))))
+    }
+
+    async fn submit_children(&self, request: Request<v1::SubmitChildrenRequest>) -> Reply<v1::SubmitJobsResponse> {
+        let caller = caller(&request)?;
+        let v1::SubmitChildrenRequest { job_id, token, children } = request.into_inner();
+        let children = children.into_iter().map(|child| (child.key, new_job(child.job.unwrap_or_default())));
+        let answers = submit::children(&self.0.engine, &caller, (&job_id.into(), token.into()), children).await;
+        answer(answers.map(|answers| answered(answers, self.0.settings.ack)))
+    }
+
+    async fn list_children(&self, request: Request<v1::ListChildrenRequest>) -> Reply<v1::ListChildrenResponse> {
+        let caller = caller(&request)?;
+        let v1::ListChildrenRequest { job_id, token, cursor } = request.into_inner();
+        let cursor = queries::cursor(&cursor).map_err(|error| errors::status(&ApiError::Invalid(vec![error])))?;
+        let after = JobSeq(cursor.map_or(0, |cursor| cursor.0));
+        let page = self.0.engine.children(&caller, &job_id.into(), &token.into(), after).await;
+        answer(page.map(|page| v1::ListChildrenResponse {
+            children: page.children.iter().map(convert::child).collect(),
+            next_cursor: page.next.map(|next| queries::cursor_text(Cursor(next.0))).unwrap_or_default(),
+        }))
     }
 }
 

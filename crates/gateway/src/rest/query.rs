@@ -36,6 +36,8 @@ pub(super) struct JobParams {
     tenant: Option<String>,
     /// A label the job must have, as name=value. May be repeated.
     label: Vec<String>,
+    /// Only children of this job.
+    parent: Option<String>,
     /// Most jobs of the page, 1 to 1000; 50 when absent.
     #[param(value_type = Option<u32>)]
     limit: Option<String>,
@@ -256,6 +258,7 @@ impl JobParams {
             cursor: read(self.cursor.as_deref(), &mut errors, queries::cursor).flatten(),
             limit: limit(self.limit.as_deref(), &mut errors),
             topic: self.topic.map(Into::into),
+            parent: self.parent.map(Into::into),
         };
         if errors.is_empty() { Ok(query) } else { Err(errors) }
     }

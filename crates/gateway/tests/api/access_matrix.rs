@@ -12,7 +12,7 @@ enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-const MATRIX: [(&str, Of, &str); 143] = [
+const MATRIX: [(&str, Of, &str); 145] = [
     ("POST /externalscaler.ExternalScaler/GetMetricSpec", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/GetMetrics", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/IsActive", All, "vsaoA"),
@@ -76,6 +76,8 @@ const MATRIX: [(&str, Of, &str); 143] = [
     ("POST /lockgate.v1.Scheduler/WatchJob", Own, "vsaoA"),
     ("POST /lockgate.v1.Scheduler/WatchJobLogs", Own, "vsaoA"),
     ("POST /lockgate.v1.Worker/Attach", All, "w"),
+    ("POST /lockgate.v1.Worker/ListChildren", All, "w"),
+    ("POST /lockgate.v1.Worker/SubmitChildren", All, "w"),
     ("GET /monitor/health", All, "vsaoA"),
     ("GET /v1/approvals", Own, "vsaoA"),
     ("GET /v1/audit", Own, "aoA"),

@@ -5,6 +5,7 @@ mod access_matrix;
 mod approvals;
 mod audit;
 mod bad_input;
+mod children;
 mod dags;
 mod dashboard;
 mod dead_letters;

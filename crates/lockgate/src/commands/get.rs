@@ -3,12 +3,16 @@
 use clap::Args;
 use lockgate_proto::v1;
 
+use super::jobs;
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Output, Tone, span};
 use crate::session::Session;
 use crate::view;
 
-/// Show a job with its attempts and its result
+/// Children listed with their parent.
+const CHILDREN_SHOWN: u32 = 20;
+
+/// Show a job with its attempts, its children and its result
 #[derive(Args, Debug)]
 pub(crate) struct Get {
     /// Id of the job
@@ -22,11 +26,24 @@ impl Get {
         let job = view::Job::full(session.answer(response)?);
         if session.out.is_json() {
             session.out.json(&job)?;
-        } else {
-            session.out.line(&text(&job, session.out))?;
+            return Ok(Exit::Success);
         }
+        let children = if job.children.is_some() { Some(children(session, &job.job_id).await?) } else { None };
+        let mut shown = text(&job, session.out);
+        if let Some(page) = children.filter(|page| !page.jobs.is_empty()) {
+            shown = format!("{shown}\n\n{}", jobs::table(&page, session.out));
+        }
+        session.out.line(&shown)?;
         Ok(Exit::Success)
     }
+}
+
+/// The latest of them: `lockgate jobs --parent` has the others.
+async fn children(session: &mut Session, parent: &str) -> Result<view::Jobs, CliError> {
+    let request =
+        v1::ListJobsRequest { parent_job_id: parent.to_owned(), limit: CHILDREN_SHOWN, ..v1::ListJobsRequest::default() };
+    let response = session.client.list_jobs(request).await;
+    Ok(view::Jobs::from(session.answer(response)?))
 }
 
 /// The job for people: facts, then attempts, then what came out.
@@ -74,6 +91,8 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
         ("due", job.due_at.map(moment)),
         ("deadline", job.deadline_at.map(moment)),
         ("ended", job.ended_at.map(moment)),
+        ("parent", text(&job.parent_job_id)),
+        ("children", job.children.as_ref().map(|children| Field::text(children_line(children, out)))),
         ("requires", requires),
         ("capability", text(&job.capability)),
         ("risk tags", risk_tags),
@@ -95,6 +114,15 @@ fn decisions(job: &view::Job, out: Output) -> [(&'static str, Option<Field>); 3]
         ("approval", job.approval.as_ref().map(|approval| Field::text(approval_line(approval, out)))),
         ("output", job.output.as_ref().map(|check| Field::text(output_line(check)))),
     ]
+}
+
+fn children_line(children: &view::Children, out: Output) -> String {
+    let ended = children.total.saturating_sub(children.live);
+    let waits = children.waits_until.map(|at| {
+        let then = children.on_timeout.as_deref().unwrap_or("fail");
+        format!(", waits for them until {}, then {then}", out.relative(at))
+    });
+    format!("{ended} of {} ended{}", children.total, waits.unwrap_or_default())
 }
 
 fn verdict_line(verdict: &view::Verdict) -> String {
@@ -133,7 +161,7 @@ fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {
     let outcome = attempt.outcome.as_deref().unwrap_or("-");
     let tone = match outcome {
         "succeeded" => Tone::Good,
-        "-" | "snoozed" | "cancelled" | "given_back" => Tone::Plain,
+        "-" | "snoozed" | "cancelled" | "given_back" | "waiting_for_children" => Tone::Plain,
         _ => Tone::Bad,
     };
     vec![

@@ -26,6 +26,10 @@ pub(crate) struct Jobs {
     #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
 
+    /// Only children of this job
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "JOB")]
+    parent: String,
+
     /// Jobs on a page
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -43,6 +47,7 @@ impl Jobs {
             labels: self.labels.into_iter().collect(),
             limit: self.limit,
             cursor: self.cursor,
+            parent_job_id: self.parent,
         };
         let response = session.client.list_jobs(request).await;
         let page = view::Jobs::from(session.answer(response)?);
@@ -63,7 +68,7 @@ impl Jobs {
     }
 }
 
-fn table(page: &view::Jobs, out: Output) -> String {
+pub(super) fn table(page: &view::Jobs, out: Output) -> String {
     let row = |job: &view::Job| {
         vec![
             Field::text(&job.job_id),

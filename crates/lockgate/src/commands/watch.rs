@@ -72,7 +72,7 @@ fn tone(kind: &str) -> Tone {
         "succeeded" => Tone::Good,
         "failed" | "timed_out" | "denied" | "attempt_failed" | "attempt_lost" => Tone::Bad,
         "started" | "dispatched" => Tone::Busy,
-        "pending" | "scheduled" | "approval_required" | "snoozed" | "given_back" => Tone::Waiting,
+        "pending" | "scheduled" | "approval_required" | "snoozed" | "given_back" | "waiting_for_children" => Tone::Waiting,
         _ => Tone::Plain,
     }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use lockgate_proto::v1;
 
 use super::{
-    AskedApproval, Attempt, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment, OutputCheck,
-    Progress, Queue, Queues, Replayed, Submitted, Verdict, Worker, Workers,
+    AskedApproval, Attempt, Children, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment,
+    OutputCheck, Progress, Queue, Queues, Replayed, Submitted, Verdict, Worker, Workers,
 };
 
 pub(super) fn time(ms: i64) -> Option<Moment> {
@@ -44,6 +44,17 @@ fn priority(priority: v1::Priority) -> String {
     name.strip_prefix("PRIORITY_").unwrap_or(name).to_lowercase()
 }
 
+impl From<v1::job::Children> for Children {
+    fn from(children: v1::job::Children) -> Self {
+        Self {
+            total: children.total,
+            live: children.live,
+            waits_until: children.waits_until_ms.and_then(time),
+            on_timeout: present(children.on_timeout),
+        }
+    }
+}
+
 impl From<v1::SubmitJobResponse> for Submitted {
     fn from(response: v1::SubmitJobResponse) -> Self {
         let state = state(response.state());
@@ -77,6 +88,9 @@ impl Job {
             requires: job.requires,
             trace_id: present(job.trace_id),
             concurrency_key: present(job.concurrency_key),
+            parent_job_id: present(job.parent_job_id),
+            child_key: present(job.child_key),
+            children: job.children.map(Children::from),
             life: job.life,
             attempt: job.attempts,
             attempts: None,

@@ -17,7 +17,8 @@ pub trait Jobs: Send + Sync {
     /// Commits each change alone and all of them durably before answering; results in the order sent.
     ///
     /// A transition whose job has version 1 inserts a new job, unless its id (S-2) or idempotency key (S-3) is taken.
-    /// Any other replaces the row with version − 1 if the evidence holds.
+    /// Any other replaces the row with version − 1. Of both kinds the evidence must hold. Evidence about a job that the
+    /// same call changes may be looked at before or after that change.
     ///
     /// Items of one call may touch the same job in sequence; one that continues a job inserted by the same call has no
     /// sequence number yet. Once an item is refused, later changes of the same job in the same call are too: they may
@@ -57,6 +58,12 @@ pub trait Jobs: Send + Sync {
 
     /// S-5: jobs that owe something, oldest first.
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError>;
+
+    /// F-2: of each of these lives, how many children it has and how many of them have not ended; in the order asked.
+    async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError>;
+
+    /// Children of one life of a job in commit order, after a number. Payloads are left out.
+    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError>;
 
     /// DISPATCHED and RUNNING jobs bound to a session.
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError>;
@@ -110,6 +117,24 @@ pub struct EventPage {
     pub state: JobState,
 }
 
+/// The children of one life of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kin {
+    pub total: u64,
+    /// How many have not ended.
+    pub live: u64,
+    /// The latest of those: while it has not ended, the others need not be counted.
+    pub latest: Option<JobSeq>,
+}
+
+/// A child as its parent may see it.
+#[derive(Clone, Debug)]
+pub struct Child {
+    pub job: Job,
+    /// Only if it is out.
+    pub result: Option<Json>,
+}
+
 /// Where a listing goes on; opaque to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub i64);
@@ -131,6 +156,8 @@ pub struct JobQuery {
     pub topic: Option<Topic>,
     pub state: Option<JobState>,
     pub labels: BTreeMap<String, String>,
+    /// Only children of this job, of any of its lives.
+    pub parent: Option<JobId>,
     pub cursor: Option<Cursor>,
     pub limit: usize,
 }

@@ -17,7 +17,7 @@ pub trait Upkeep: Send + Sync {
 
     /// Deletes jobs that ended longer than `keep` ago with all that belongs to them except unacknowledged outbox rows,
     /// and idempotency keys, closed sessions that hold nothing and closed edges past their life. A job of a run, and a run
-    /// inside of another, stay until that run is over. Runs that were over longer than `keep` ago go with their nodes and
+    /// inside of another, stay until that run is over; a child stays until its parent has ended. Runs that were over longer than `keep` ago go with their nodes and
     /// what they did not hear. Slots of schedules that were decided longer than `keep` ago go unless they are DUE or QUEUED.
     ///
     /// At most `limit` jobs a call; whole runs, until they and their nodes are `limit` rows or more; and at most `limit` slots.

@@ -74,6 +74,9 @@ impl Books {
                 with_epoch(session, *epoch, true) && policy_stands && *routing.pools == *self.in_force(SnapshotKind::Pools)
             }
             Evidence::Routed(routing) => *routing.pools == *self.in_force(SnapshotKind::Pools),
+            Evidence::Unchanged { job, version } => {
+                self.jobs.get(job).is_some_and(|entry| entry.version == *version && !entry.state.is_terminal())
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod approvals;
 mod bypasses;
 mod constraints;
 mod endings;
+mod families;
 mod gates;
 mod judging;
 mod losses;

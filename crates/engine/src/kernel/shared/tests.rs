@@ -126,6 +126,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         workflow_id: None,
         compensation: None,
         run: None,
+        child_of: None,
         gate: None,
     })
 }

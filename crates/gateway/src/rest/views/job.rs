@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockgate_core::job::{self as core, EventKind, Phase, Reason};
 use lockgate_core::timeouts::Defaults;
 use lockgate_engine::JobView;
-use lockgate_ports::Listing;
+use lockgate_ports::{Kin, Listing};
 use lockgate_proto::platform_labels;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -92,8 +92,31 @@ pub(in crate::rest) struct Job {
     /// The check of the latest result. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<OutputCheck>,
+    /// The job whose worker submitted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_job_id: Option<String>,
+    /// What its parent calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child_key: Option<String>,
+    /// Of a job that submitted some. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Children>,
     /// SHA-256 over what the client asked for.
     request_hash: String,
+}
+
+/// The children of the current life.
+#[derive(Serialize, ToSchema)]
+pub(in crate::rest) struct Children {
+    total: u64,
+    /// How many have not ended.
+    live: u64,
+    /// While the job waits for them: until when at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_until: Option<String>,
+    /// What follows then: fail or review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_timeout: Option<&'static str>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -186,6 +209,9 @@ impl Job {
             verdict: None,
             approval: None,
             output: None,
+            parent_job_id: request.child_of.as_ref().map(|of| of.parent.to_string()),
+            child_key: request.child_of.as_ref().map(|of| of.key.to_string()),
+            children: None,
             request_hash: job.hash.to_string(),
         }
     }
@@ -201,7 +227,20 @@ impl Job {
             verdict: life.attempt.verdict.as_deref().map(Verdict::from),
             approval: life.approval.as_ref().map(AskedApproval::from),
             output: life.output.as_ref().map(OutputCheck::from),
+            children: view.kin.as_ref().map(|kin| Children::new(&view.job, kin)),
             ..Self::summary(&view.job, defaults)
+        }
+    }
+}
+
+impl Children {
+    fn new(job: &core::Job, kin: &Kin) -> Self {
+        let barrier = job.barrier();
+        Self {
+            total: kin.total,
+            live: kin.live,
+            waits_until: barrier.map(|barrier| time(barrier.until)),
+            on_timeout: barrier.map(|barrier| barrier.on_timeout.as_str()),
         }
     }
 }

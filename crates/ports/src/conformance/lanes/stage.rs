@@ -284,6 +284,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         parent: None,
         workflow_id: None,
         compensation: None,
+        child_of: None,
         run: None,
         gate: None,
     }

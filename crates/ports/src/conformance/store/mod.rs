@@ -10,6 +10,7 @@
 //! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store. One that must wait for its server is an
 //! `async fn`, and is named `async harness`.
 
+pub mod children;
 pub mod commits;
 pub mod credentials;
 pub mod duties;
@@ -104,6 +105,17 @@ macro_rules! store_conformance {
                 a_refused_change_neither_begins_nor_ends_a_duty,
                 a_duty_may_begin_and_end_within_one_call,
                 duties_go_with_their_job,
+            }
+            children {
+                a_child_is_born_only_while_its_parent_is_unchanged,
+                a_family_tells_how_many_have_not_ended,
+                a_child_denied_at_birth_belongs_to_its_family,
+                children_come_in_order_with_results_that_are_out,
+                the_list_of_jobs_is_narrowed_to_the_children_of_one,
+                a_parent_that_waits_owes_it_until_its_barrier_opens,
+                what_ended_badly_owes_its_children_an_end_until_they_have_one,
+                a_child_is_kept_until_its_parent_has_ended,
+                one_call_may_bring_a_wide_family,
             }
             outputs {
                 a_held_result_is_kept_and_nobody_holds_its_job,

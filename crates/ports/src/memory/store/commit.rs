@@ -77,6 +77,9 @@ impl Data {
                 attached(session, *epoch) && **policy == *self.in_force(SnapshotKind::Policy) && self.routes(routing)
             }
             Evidence::Routed(routing) => self.routes(routing),
+            Evidence::Unchanged { job, version } => {
+                self.row(job).is_some_and(|row| row.job.version == *version && !row.job.state().is_terminal())
+            }
             Evidence::Closed { session, epoch } => with_epoch(session, *epoch).is_some_and(closed),
         }
     }

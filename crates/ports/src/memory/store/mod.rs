@@ -34,9 +34,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Attached, Change, ChangeError, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery, RunRefusal,
-    Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Change, ChangeError, Child, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery,
+    RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -125,6 +125,14 @@ impl Jobs for MemoryStore {
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
         Ok(self.open().0.owing(duty, after, limit))
+    }
+
+    async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
+        Ok(self.open().0.family(lives))
+    }
+
+    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+        Ok(self.open().0.children(parent, life, after, limit))
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -11,7 +11,7 @@ use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 
 use super::data::{Data, Row};
-use crate::store::{Cursor, DeadLetterQuery, JobQuery, KeptLine, LOG_LINES_MAX, Listing, LogLine, has_labels};
+use crate::store::{Child, Cursor, DeadLetterQuery, JobQuery, KeptLine, Kin, LOG_LINES_MAX, Listing, LogLine, has_labels};
 
 impl Data {
     pub(super) fn list(&self, query: &JobQuery) -> Listing<Job> {
@@ -74,6 +74,26 @@ impl Data {
         later.filter(|(_, row)| row.job.owes(duty)).take(limit).map(|(_, row)| row.job.clone()).collect()
     }
 
+    pub(super) fn family(&self, lives: &[(JobId, u32)]) -> Vec<Kin> {
+        let of = |(parent, life): &(JobId, u32)| {
+            let children: Vec<&Row> = self.jobs.values().filter(|row| is_child(row, parent, Some(*life))).collect();
+            let live: Vec<&&Row> = children.iter().filter(|row| !row.job.state().is_terminal()).collect();
+            let latest = live.last().map(|row| row.job.seq);
+            Kin { total: children.len() as u64, live: live.len() as u64, latest }
+        };
+        lives.iter().map(of).collect()
+    }
+
+    pub(super) fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Vec<Child> {
+        let later = self.jobs.range((Excluded(after), Unbounded)).map(|(_, row)| row);
+        let theirs = later.filter(|row| is_child(row, parent, Some(life))).take(limit);
+        let child = |row: &Row| Child {
+            job: without_payload(&row.job),
+            result: row.result.clone().filter(|_| row.job.result_is_out()),
+        };
+        theirs.map(child).collect()
+    }
+
     pub(super) fn held(&self, session: &SessionId) -> Vec<Job> {
         self.select(|row| row.held_by(session))
     }
@@ -114,6 +134,11 @@ fn scheduled(row: &Row, now: Timestamp) -> bool {
     row.job.state() == JobState::Scheduled && row.job.life.due_at <= now
 }
 
+fn is_child(row: &Row, parent: &JobId, life: Option<u32>) -> bool {
+    let of = row.job.request.child_of.as_ref().filter(|of| of.parent == *parent);
+    of.is_some_and(|of| life.is_none_or(|life| life == of.life))
+}
+
 fn in_ready_order(mut jobs: Vec<Job>, limit: usize) -> Vec<Job> {
     jobs.sort_by_key(Job::ready_key);
     jobs.truncate(limit);
@@ -125,6 +150,7 @@ fn wanted(query: &JobQuery, job: &Job) -> bool {
     query.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
         && query.topic.as_ref().is_none_or(|topic| *topic == request.topic)
         && query.state.is_none_or(|state| state == job.state())
+        && query.parent.as_ref().is_none_or(|parent| request.child_of.as_ref().is_some_and(|of| of.parent == *parent))
         && has_labels(&request.labels, &query.labels)
 }
 

@@ -24,9 +24,12 @@ impl Data {
         old.len() as u64 + self.prune_runs(now - keep, limit, now) + self.prune_slots(now - keep, limit)
     }
 
-    /// A job of a run stays until that is over.
+    /// A job of a run stays until that is over, and a child until its parent has ended.
     pub(super) fn job_may_go(&self, row: &Row) -> bool {
-        row.job.request.run.as_ref().is_none_or(|part| !self.is_live(&part.run))
+        let request = &row.job.request;
+        let parent = request.child_of.as_ref().and_then(|of| self.row(&of.parent));
+        request.run.as_ref().is_none_or(|part| !self.is_live(&part.run))
+            && parent.is_none_or(|parent| parent.job.state().is_terminal())
     }
 
     pub(super) fn forget(&mut self, seq: JobSeq) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::SessionId;
-use lockgate_core::job::{Answer, Dispatch, Evidence, Input, Job, JobState, Outcome, Reason, Report};
+use lockgate_core::job::{Answer, Dispatch, Evidence, Input, Job, JobState, OnTimeout, Outcome, Reason, Report};
 use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::pools::RoutingId;
 use lockgate_core::request::Json;
@@ -82,7 +82,7 @@ impl Scene {
 
     fn any_input(&self, job: &Job, now: Timestamp, dice: &mut Dice) -> Input {
         let token = job.life.attempt.token.clone();
-        match dice.roll(12) {
+        match dice.roll(15) {
             0 => self.dispatch(dice),
             1 => Input::Started { token, at: now },
             2 | 3 => report(job, now, dice),
@@ -98,6 +98,9 @@ impl Scene {
             8 => ballot(job, dice),
             9 => scan(job, dice),
             10 => release(),
+            11 => Input::Spawned { token, children: 1 },
+            12 => Input::Gathered,
+            13 => Input::Settled,
             _ => replay(),
         }
     }
@@ -152,12 +155,14 @@ fn output_step(dice: &mut Dice) -> OutputStep {
 }
 
 fn outcome(dice: &mut Dice) -> Outcome {
-    match dice.roll(9) {
+    match dice.roll(11) {
         0..=3 => Outcome::Succeeded { result: Json::trusted("[1]") },
         4 => Outcome::FailedRetryable { error: "again".into(), retry_after: None },
         5 => Outcome::FailedFatal { error: "broken".into() },
         6 => Outcome::Snooze { delay: Duration::from_millis(dice.roll(100)) },
         7 => Outcome::TimedOut,
+        8 => Outcome::AwaitChildren { timeout: Some(Duration::from_millis(dice.roll(100))), on_timeout: OnTimeout::Fail },
+        9 => Outcome::AwaitChildren { timeout: None, on_timeout: OnTimeout::Review },
         _ => Outcome::Interrupted,
     }
 }
