@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::access::BearerChannel;
+use crate::children::Gathered;
 use crate::session::{Attempt, Crew};
 use crate::trace;
 
@@ -62,6 +63,14 @@ impl Context {
     /// Whether policy lets this attempt start programs.
     pub fn may_exec(&self) -> bool {
         self.attempt.assignment.exec != Some(false)
+    }
+
+    /// Whether the job waited for its children and was called again, in this life. Also true for later attempts, should this one
+    /// fail or be lost.
+    pub fn gathered(&self) -> Option<Gathered> {
+        let assignment = &self.attempt.assignment;
+        let gathered = Gathered { rounds: assignment.gathered, partial: assignment.gathered_partly };
+        (gathered.rounds > 0).then_some(gathered)
     }
 
     pub(crate) fn token(&self) -> &str {

@@ -11,6 +11,8 @@ use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::result::{Cancelled, FailedFatal, FailedRetryable, Snooze};
 use tonic::Code;
 
+use crate::children::Wait;
+
 /// What a handler returns when the job is not done. Any [`std::error::Error`] becomes a retryable one through `?`.
 ///
 /// It does not implement `Error` itself: that is what makes the blanket conversion possible.
@@ -23,6 +25,7 @@ enum Kind {
     Fatal { error: String },
     Cancelled { note: String },
     Snooze { delay: Duration },
+    AwaitChildren(Wait),
 }
 
 impl JobError {
@@ -51,6 +54,11 @@ impl JobError {
         Self(Kind::Snooze { delay })
     }
 
+    /// Not now: run the job again when none of its children is under way. Costs no attempt, and holds no slot meanwhile.
+    pub fn await_children(wait: Wait) -> Self {
+        Self(Kind::AwaitChildren(wait))
+    }
+
     pub(crate) fn into_outcome(self) -> Outcome {
         match self.0 {
             Kind::Retryable { error, after } => {
@@ -59,6 +67,7 @@ impl JobError {
             Kind::Fatal { error } => Outcome::FailedFatal(FailedFatal { error }),
             Kind::Cancelled { note } => Outcome::Cancelled(Cancelled { note }),
             Kind::Snooze { delay } => Outcome::Snooze(Snooze { delay_ms: millis(delay) }),
+            Kind::AwaitChildren(wait) => Outcome::AwaitChildren(wait.into()),
         }
     }
 }
@@ -69,6 +78,7 @@ impl fmt::Display for JobError {
             Kind::Retryable { error, .. } | Kind::Fatal { error } => f.write_str(error),
             Kind::Cancelled { note } => write!(f, "cancelled: {note}"),
             Kind::Snooze { delay } => write!(f, "snoozed for {delay:?}"),
+            Kind::AwaitChildren(_) => f.write_str("waits for its children"),
         }
     }
 }
@@ -99,7 +109,7 @@ fn clipped(text: impl fmt::Display) -> String {
     text
 }
 
-fn millis(span: Duration) -> u64 {
+pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 

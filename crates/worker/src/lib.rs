@@ -34,6 +34,7 @@
 
 mod access;
 mod check;
+mod children;
 mod context;
 mod error;
 pub mod handlers;
@@ -46,6 +47,7 @@ mod worker;
 
 pub use crate::access::{Access, AccessError, Bearer, Credential, Tls};
 pub use crate::check::Act;
+pub use crate::children::{Child, ChildOutcome, Gathered, Wait};
 pub use crate::context::Context;
 pub use crate::error::{JobError, WorkerError};
 pub use crate::payload::Payload;

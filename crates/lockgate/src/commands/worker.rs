@@ -21,8 +21,10 @@ use crate::spans::SpanArgs;
 
 /// Run jobs with the built-in handlers until SIGTERM or Ctrl-C
 #[derive(Args, Debug)]
-#[command(after_long_help = "The topics are job.noop, job.echo, job.sleep, job.flaky, job.always_fail and job.http_call, \
-    and, where they are allowed, job.exec and job.db_tx.")]
+#[command(
+    after_long_help = "The topics are job.noop, job.echo, job.sleep, job.flaky, job.always_fail, job.fan_out and job.http_call, \
+    and, where they are allowed, job.exec and job.db_tx."
+)]
 pub(crate) struct Worker {
     /// Jobs to run at once
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]

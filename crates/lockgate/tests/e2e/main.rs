@@ -3,6 +3,7 @@
 mod access;
 mod backup;
 mod chaos;
+mod children;
 mod cluster;
 mod crash;
 mod dags;

@@ -6,6 +6,7 @@ mod db_tx;
 mod echo;
 mod exec;
 mod exec_process;
+mod fan_out;
 mod flaky;
 mod guard;
 mod http_call;
@@ -42,7 +43,10 @@ impl Builtin {
                 unless_cancelled(&context, sleep::run(&context, &payload)).await
             })
             .handle("job.flaky", |context, payload| flaky::run(context.attempt(), payload))
-            .handle("job.always_fail", |_, payload| always_fail::run(payload));
+            .handle("job.always_fail", |_, payload| always_fail::run(payload))
+            .handle("job.fan_out", |context, payload| async move {
+                unless_cancelled(&context, fan_out::run(&context, &payload)).await
+            });
         let worker = with_http_call(worker, self.allow_private_addresses);
         let worker = if self.allow_exec { with_exec(worker) } else { worker };
         match self.effects {

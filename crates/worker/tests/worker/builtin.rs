@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockgate_proto::v1::Assignment;
-use lockgate_proto::v1::result::Outcome;
+use lockgate_proto::v1::result::{AwaitChildren, Outcome};
 use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
 
@@ -25,10 +25,25 @@ fn exec(token: &str, script: &str) -> Assignment {
 #[tokio::test]
 async fn exec_and_db_tx_are_served_only_when_set_up() {
     let (stream, _running, _edge) = builtin(false).await;
-    let topics = ["always_fail", "echo", "flaky", "http_call", "noop", "sleep"].map(|name| format!("job.{name}"));
+    let topics = ["always_fail", "echo", "fan_out", "flaky", "http_call", "noop", "sleep"].map(|name| format!("job.{name}"));
     assert_eq!(stream.hello.topics, topics);
     let (stream, _running, _edge) = builtin(true).await;
     assert!(stream.hello.topics.contains(&"job.exec".to_owned()));
+}
+
+#[tokio::test]
+async fn fan_out_submits_a_child_for_each_item_and_tells_what_became_of_them() {
+    let (mut stream, _running, _edge) = builtin(false).await;
+    let payload = r#"{"topic": "t", "items": [1, 2], "timeout_ms": 50, "on_timeout": "review"}"#;
+    let again = Assignment { gathered: 1, ..job("again", "job.fan_out", payload) };
+    stream.assign([job("first", "job.fan_out", payload), again, job("bad", "job.fan_out", r#"{"topic": "t"}"#)]);
+    let ends = stream.results(3).await;
+    let waits = |wait: &AwaitChildren| wait.timeout_ms == Some(50) && wait.on_timeout == "review";
+    assert!(matches!(&ends["first"], Outcome::AwaitChildren(wait) if waits(wait)), "{ends:?}");
+    let told =
+        r#"{"succeeded":1,"failed":1,"children":[{"key":"a","state":"SUCCEEDED","result":7},{"key":"b","state":"FAILED"}]}"#;
+    assert!(matches!(&ends["again"], Outcome::Succeeded(done) if done.result_json == told), "{ends:?}");
+    assert!(matches!(&ends["bad"], Outcome::FailedFatal(failed) if failed.error.contains("missing field `items`")));
 }
 
 #[tokio::test]

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lockgate_proto::v1::result::Outcome;
+use lockgate_proto::v1::submit_jobs_response::{self, item::Item};
 use lockgate_proto::v1::worker_server::{Worker, WorkerServer};
 use lockgate_proto::v1::{
-    Assignment, Beat, BeatAck, Hello, Result as Report, ResultAck, Revoke, ServerMessage, Stop, Welcome, WorkerMessage,
+    Assignment, Beat, BeatAck, ChildOutcome, Hello, ItemError, JobState, ListChildrenRequest, ListChildrenResponse,
+    NewChild, Result as Report, ResultAck, Revoke, ServerMessage, Stop, SubmitChildrenRequest, SubmitJobResponse,
+    SubmitJobsResponse, Welcome, WorkerMessage,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -75,7 +79,7 @@ impl Edge {
         let address = listener.local_addr().unwrap();
         let (door, streams) = unbounded_channel();
         let serve = server
-            .add_service(WorkerServer::new(Door(door)))
+            .add_service(WorkerServer::new(Door { streams: door, calls: AtomicU32::new(0) }))
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
         let server = tokio::spawn(async move { serve.await.unwrap() });
         Self { address, manners, streams, server }
@@ -117,7 +121,11 @@ impl Edge {
     }
 }
 
-struct Door(UnboundedSender<Arrival>);
+/// Whoever submits children of topic "crowded" finds no room the first time; children of topic "refused" never do.
+struct Door {
+    streams: UnboundedSender<Arrival>,
+    calls: AtomicU32,
+}
 
 #[tonic::async_trait]
 impl Worker for Door {
@@ -126,8 +134,43 @@ impl Worker for Door {
     async fn attach(&self, request: Request<Streaming<WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
         let (outgoing, answers) = unbounded_channel();
         let (headers, _, incoming) = request.into_parts();
-        self.0.send((headers, incoming, outgoing)).map_err(|_| Status::unavailable("the test is over"))?;
+        self.streams.send((headers, incoming, outgoing)).map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(Box::pin(UnboundedReceiverStream::new(answers))))
+    }
+
+    async fn submit_children(
+        &self,
+        request: Request<SubmitChildrenRequest>,
+    ) -> Result<Response<SubmitJobsResponse>, Status> {
+        let first = self.calls.fetch_add(1, Ordering::Relaxed) == 0;
+        let SubmitChildrenRequest { job_id, children, .. } = request.into_inner();
+        let error = |code: &str, retry_after_ms| {
+            Item::Error(ItemError { code: code.to_owned(), message: "no".to_owned(), retry_after_ms })
+        };
+        let answer = |child: NewChild| match child.job.unwrap_or_default().topic.as_str() {
+            "crowded" if first => error("quota_exceeded", Some(1)),
+            "refused" => error("invalid_argument", None),
+            _ => {
+                let job_id = format!("{job_id}~{}", child.key);
+                Item::Job(SubmitJobResponse { job_id, ..SubmitJobResponse::default() })
+            }
+        };
+        let item = |child| submit_jobs_response::Item { item: Some(answer(child)) };
+        Ok(Response::new(SubmitJobsResponse { jobs: children.into_iter().map(item).collect() }))
+    }
+
+    /// Two pages of one child each.
+    async fn list_children(&self, request: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
+        let first = request.into_inner().cursor.is_empty();
+        let (key, state) = if first { ("a", JobState::Succeeded) } else { ("b", JobState::Failed) };
+        let child = ChildOutcome {
+            key: key.to_owned(),
+            state: state.into(),
+            result_json: if first { "7".into() } else { Vec::new().into() },
+            ..ChildOutcome::default()
+        };
+        let next_cursor = if first { "more".to_owned() } else { String::new() };
+        Ok(Response::new(ListChildrenResponse { children: vec![child], next_cursor }))
     }
 }
 

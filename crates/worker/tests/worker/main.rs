@@ -5,6 +5,7 @@ mod attempts;
 mod beats;
 mod builtin;
 mod bulkheads;
+mod children;
 mod edge;
 mod leaving;
 mod prefetch;

@@ -1,0 +1,86 @@
+//! `job.fan_out`: a child for each item, then what became of them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::children::{Child, ChildOutcome, Wait};
+use crate::context::Context;
+use crate::error::JobError;
+use crate::payload::Payload;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Of the children.
+    topic: String,
+    /// One child each, with the item as its payload.
+    items: Vec<Value>,
+    #[serde(default)]
+    max_attempts: Option<u32>,
+    /// How long to wait for all of them.
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    #[serde(default)]
+    on_timeout: OnTimeout,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnTimeout {
+    #[default]
+    Fail,
+    Review,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    succeeded: usize,
+    /// Ended otherwise, or not at all.
+    failed: usize,
+    children: Vec<Told>,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    key: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, JobError> {
+    let input: Input = payload.json()?;
+    if context.gathered().is_some() {
+        return Ok(told(context.children().await?));
+    }
+    let child = |(n, item): (usize, &Value)| {
+        let child = Child::new(format!("item-{n}"), input.topic.as_str()).payload(item);
+        match input.max_attempts {
+            Some(attempts) => child.max_attempts(attempts),
+            None => child,
+        }
+    };
+    let ids = context.submit_children(input.items.iter().enumerate().map(child)).await?;
+    context.log(format!("submitted {} children", ids.len()));
+    let wait = input.timeout_ms.map_or_else(Wait::default, |ms| Wait::up_to(Duration::from_millis(ms)));
+    Err(JobError::await_children(match input.on_timeout {
+        OnTimeout::Fail => wait,
+        OnTimeout::Review => wait.or_review(),
+    }))
+}
+
+fn told(children: Vec<ChildOutcome>) -> Output {
+    let succeeded = children.iter().filter(|child| child.succeeded()).count();
+    let one = |child: ChildOutcome| Told {
+        result: child.succeeded().then(|| child.result().ok()).flatten(),
+        error: child.failure.map(|(reason, message)| format!("{reason}: {message}")),
+        key: child.key,
+        state: child.state,
+    };
+    Output { succeeded, failed: children.len() - succeeded, children: children.into_iter().map(one).collect() }
+}
