@@ -76,12 +76,14 @@ impl Sheet {
 
     /// Whether the job may have ended before this change: then its row is looked for in history too. Nobody but a worker
     /// holds an attempt, the first life is not a replay, and only results that are checked, attempts that were let
-    /// through unjudged, and parents of children that may be under way, are looked at again after the end.
+    /// through unjudged, work that was done late, and parents of children that may be under way, are looked at again
+    /// after the end.
     pub(crate) fn may_have_ended(&self) -> bool {
         let (job, life) = (self.job(), &self.job().life);
         let was_held = self.transition().effects.iter().any(|effect| matches!(effect, Effect::Settled { .. }));
         let is_held = matches!(job.state(), JobState::Dispatched | JobState::Running);
-        let first_look = life.no == 1 && life.output.is_none() && life.bypass.is_none() && life.family.is_none();
+        let unmarked = life.output.is_none() && life.bypass.is_none() && life.family.is_none() && life.late.is_none();
+        let first_look = life.no == 1 && unmarked;
         !(was_held || is_held || first_look)
     }
 

@@ -75,6 +75,10 @@ struct PackedLife {
     last_error: Option<Failure>,
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     lost: Option<LostAttempt>,
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    taken: Vec<LostAttempt>,
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    late: Option<LostAttempt>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
@@ -150,7 +154,7 @@ impl PackedLife {
     /// Every field is named, so that a new one cannot be forgotten.
     fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
-        let Life { ended_at, last_error, lost, approval, output, bypass, family, events, .. } = life;
+        let Life { ended_at, last_error, lost, taken, late, approval, output, bypass, family, events, .. } = life;
         let Counters { failures, infra_failures, snoozes } = *counters;
         let span = |at: &Timestamp| Span::between(*submitted_at, *at);
         Self {
@@ -164,6 +168,8 @@ impl PackedLife {
             ended: ended_at.as_ref().map(span),
             last_error: last_error.clone(),
             lost: lost.clone(),
+            taken: taken.clone(),
+            late: late.clone(),
             approval: approval.clone(),
             output: output.clone(),
             bypass: bypass.clone(),
@@ -187,6 +193,8 @@ impl PackedLife {
             ended_at: self.ended.map(at),
             last_error: self.last_error,
             lost: self.lost,
+            taken: self.taken,
+            late: self.late,
             approval: self.approval,
             output: self.output,
             bypass: self.bypass,
@@ -288,6 +296,7 @@ mod tests {
         r#"{"n":2,"a":{"n":3,"t":"tok","v":{"decision":"allow","rule":"r","reason":"why","snapshot":"p1"},"#,
         r#""b":{"s":"ses","w":"wrk","d":10,"t":3010,"b":40,"a":7},"s":11},"c":{"f":1,"i":2,"s":3},"s":1000,"b":-5,"d":6,"#,
         r#""x":90,"z":80,"f":{"reason":"failed","message":"no"},"l":{"no":1,"token":"old"},"#,
+        r#""g":[{"no":1,"token":"old"}],"w":{"no":1,"token":"old"},"#,
         r#""p":{"rule":"r","rule_hash":"h","terms":{"approvers":1},"asked_at":1001},"#,
         r#""o":{"attempt":3,"stage":"held"},"e":9}"#
     );

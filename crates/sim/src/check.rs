@@ -122,8 +122,9 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     for life in &lives {
         let ends = life.iter().filter(|event| is_end(event.kind)).count();
         ensure(ends == 1, "J-2 one end per life", told)?;
-        // A bypass may be judged after the end: a note, no change.
-        let last = life.iter().rev().find(|event| event.kind != EventKind::BypassRefused);
+        // A bypass may be judged after the end, and work be done that no longer counted: notes, no changes.
+        let note = |event: &&JobEvent| matches!(event.kind, EventKind::BypassRefused | EventKind::DoneLate);
+        let last = life.iter().rev().find(|event| !note(event));
         ensure(last.is_some_and(|event| is_end(event.kind)), "J-3 nothing after the end", told)?;
     }
     ensure(lives.len() == detail.job.life.no as usize, "lives are counted", told)?;

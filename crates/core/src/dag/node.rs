@@ -101,6 +101,10 @@ pub struct NodeRun {
     /// Its work was done, then its output was quarantined after children had started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
+    /// Its work was done by an attempt that no longer counted, or after it was given up: how it ended stays as it is, and it is
+    /// undone like what succeeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
 }
 
 impl NodeRun {

@@ -53,6 +53,7 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::ActionRefused
             | EventKind::SafetyBypassed
             | EventKind::BypassRefused
+            | EventKind::DoneLate
             | EventKind::OutputUnchecked
             | EventKind::OutputRedacted
             | EventKind::Released

@@ -39,6 +39,8 @@ pub enum EventKind {
     WaitingForChildren,
     /// The barrier opened.
     ChildrenGathered,
+    /// An attempt that no longer counted was done all the same.
+    DoneLate,
     /// The work is done; its result waits for the check.
     OutputHeld,
     /// The result was let out unchecked, because nobody could check it.
@@ -76,6 +78,7 @@ impl EventKind {
             Self::ChildrenSubmitted => "children_submitted",
             Self::WaitingForChildren => "waiting_for_children",
             Self::ChildrenGathered => "children_gathered",
+            Self::DoneLate => "done_late",
             Self::OutputHeld => "output_held",
             Self::OutputUnchecked => "output_unchecked",
             Self::OutputRedacted => "output_redacted",

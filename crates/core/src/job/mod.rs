@@ -15,6 +15,7 @@ mod family;
 mod gate;
 mod give_up;
 mod judge;
+mod late;
 mod lose;
 mod output;
 mod renew;
@@ -92,6 +93,12 @@ pub struct Life {
     /// The attempt that was declared lost; its late result still counts until a successor is dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostAttempt>,
+    /// Of a job of a run: attempts that were taken from their workers, whose success must be known all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<LostAttempt>,
+    /// The one of them that was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LostAttempt>,
     /// What people were asked in this life, and said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,

@@ -52,7 +52,7 @@ pub struct LetOut {
 }
 
 impl Job {
-    fn output_stage(&self) -> Option<OutputStage> {
+    pub(super) fn output_stage(&self) -> Option<OutputStage> {
         self.life.output.as_ref().map(|check| check.stage)
     }
 
@@ -63,12 +63,12 @@ impl Job {
 
     pub fn needs_scan(&self) -> bool {
         let waits = matches!(self.output_stage(), Some(OutputStage::Scanning | OutputStage::Held | OutputStage::Unchecked));
-        waits && (self.life.state == JobState::Succeeded || self.in_output_check())
+        waits && (self.life.state == JobState::Succeeded || self.in_output_check() || self.has_late_result())
     }
 
     /// G-4: whether the stored result may be shown.
     pub fn result_is_out(&self) -> bool {
-        self.life.state != JobState::OutputQuarantined && !self.in_output_check()
+        self.life.state != JobState::OutputQuarantined && !self.in_output_check() && !self.late_result_is_held()
     }
 
     pub(super) fn scanned(&self, scanned: Scanned, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -77,7 +77,11 @@ impl Job {
             return Err(Illegal::State { input: "scan", state: self.life.state });
         };
         let released = check.stage != OutputStage::Held;
-        let transition = Transition::from(self);
+        let mut transition = Transition::from(self);
+        if self.has_late_result() {
+            transition.late_decided(&scanned.verdict, scanned.result, env);
+            return Ok(transition);
+        }
         Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now))
     }
 
@@ -180,7 +184,7 @@ impl Transition {
         self.end(JobState::OutputQuarantined, Some(failure), now)
     }
 
-    fn output_event(&mut self, kind: EventKind, verdict: &OutputVerdict, reason: Option<Reason>, now: Timestamp) {
+    pub(super) fn output_event(&mut self, kind: EventKind, verdict: &OutputVerdict, reason: Option<Reason>, now: Timestamp) {
         let findings = verdict.findings.len();
         let message = match findings {
             0 => verdict.reason.to_string(),

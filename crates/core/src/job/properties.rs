@@ -20,6 +20,8 @@ enum Token {
     Current,
     /// Of the attempt that was declared lost, if there is one.
     Lost,
+    /// Of one that was taken from its worker, if there is one.
+    Taken,
     Wrong,
 }
 
@@ -52,7 +54,7 @@ struct Drawn {
 }
 
 fn token() -> impl Strategy<Value = Token> {
-    prop_oneof![6 => Just(Token::Current), 3 => Just(Token::Lost), 1 => Just(Token::Wrong)]
+    prop_oneof![6 => Just(Token::Current), 3 => Just(Token::Lost), 3 => Just(Token::Taken), 1 => Just(Token::Wrong)]
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -138,13 +140,17 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 fn request() -> impl Strategy<Value = NewJob> {
     let attempts = proptest::option::of(1u32..4);
     let deadline = proptest::option::of(1_000u64..2_000_000);
-    (attempts, deadline).prop_map(|(max_attempts, deadline_ms)| NewJob { max_attempts, deadline_ms, ..NewJob::default() })
+    (attempts, deadline, any::<bool>()).prop_map(|(max_attempts, deadline_ms, part)| {
+        let workflow_id = part.then(|| "order-7".to_owned());
+        NewJob { max_attempts, deadline_ms, workflow_id, ..NewJob::default() }
+    })
 }
 
 fn input(step: Step, story: &Story) -> Input {
     let token = |which| match which {
         Token::Current => story.token(),
         Token::Lost => story.job.life.lost.as_ref().map_or_else(|| "no such token".into(), |lost| lost.token.clone()),
+        Token::Taken => story.job.life.taken.first().map_or_else(|| "no such token".into(), |taken| taken.token.clone()),
         Token::Wrong => AttemptToken::from("wrong"),
     };
     match step {
@@ -232,12 +238,17 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
             (Input::Release { .. }, JobState::OutputQuarantined, JobState::Succeeded) => {}
             (Input::Rejudged, was, is) if was == is && before.needs_rejudging() => {}
             (Input::Settled, was, is) if was == is && before.owes(Duty::Disown) => {}
+            (Input::Reported(_), was, is) if was == is && before.life.late.is_none() && after.life.late.is_some() => {}
+            (Input::Scanned(_), was, is) if was == is && before.life.late.is_some() => {}
             _ => panic!("J-3: {input:?}"),
         }
     }
     assert_eq!(after.life.no, before.life.no + u32::from(matches!(input, Input::Replay { .. })));
     if matches!(input, Input::Rejudged | Input::Settled) && before.state().is_terminal() {
         assert!(done.dead_letter.is_none() && done.result.is_none());
+        return;
+    }
+    if check_late(before, input, done) {
         return;
     }
     let letter = done.dead_letter.as_ref().map(|letter| (letter.state, letter.life));
@@ -258,6 +269,22 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
     if let Input::Dispatch(_) = input {
         assert!(before.state() == JobState::Scheduled);
     }
+}
+
+/// work that was done late is taken down once, and nothing else changes.
+fn check_late(before: &Job, input: &Input, done: &Transition) -> bool {
+    let after = &done.job;
+    if before.life.late.is_none() && after.life.late.is_some() {
+        let Input::Reported(Report { token, outcome: Outcome::Succeeded { .. }, .. }) = input else { panic!("{input:?}") };
+        assert!(before.request.run.is_some() && before.life.taken.iter().any(|taken| taken.token == *token));
+        assert_eq!((after.state(), &after.life.attempt), (before.state(), &before.life.attempt));
+        assert!(done.dead_letter.is_none() && done.effects.is_empty());
+        return true;
+    }
+    let late = matches!(input, Input::Scanned(_)) && before.life.late.is_some() && before.state() == after.state();
+    let late = late && !matches!(after.state(), JobState::Succeeded | JobState::OutputQuarantined);
+    assert!(!late || (done.dead_letter.is_none() && done.result.is_some()));
+    late
 }
 
 fn check_effects(before: &Job, input: &Input, done: &Transition) {

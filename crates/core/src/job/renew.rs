@@ -14,8 +14,8 @@ impl Life {
     /// Whoever stores it moves the job's version too, so that a step decided before does not apply.
     pub fn renew_tokens(&mut self, salt: &[u8; 16]) {
         self.attempt.token = other(&self.attempt.token, salt);
-        if let Some(lost) = &mut self.lost {
-            lost.token = other(&lost.token, salt);
+        for gone in self.lost.iter_mut().chain(&mut self.taken).chain(&mut self.late) {
+            gone.token = other(&gone.token, salt);
         }
     }
 }

@@ -24,6 +24,8 @@ impl Job {
         life.began_at = env.now;
         life.ended_at = None;
         life.lost = None;
+        life.taken.clear();
+        life.late = None;
         life.approval = None;
         life.output = None;
         life.bypass = None;

@@ -76,7 +76,10 @@ impl Job {
         let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked);
         let waiting = !self.life.state.is_terminal() && !self.life.state.is_held();
         let Some(lost) = self.life.lost.as_ref().filter(|lost| news && waiting && lost.token == report.token) else {
-            return Err(Illegal::Superseded);
+            return match report.outcome {
+                Outcome::Succeeded { result } => self.done_late(&report.token, result, report.output, env),
+                _ => Err(Illegal::Superseded),
+            };
         };
         let mut transition = Transition::from(self);
         let counters = &mut transition.job.life.counters;

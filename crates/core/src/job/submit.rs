@@ -41,6 +41,8 @@ fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transitio
             output: None,
             bypass: None,
             family: None,
+            taken: Vec::new(),
+            late: None,
             events: 0,
         },
         request,

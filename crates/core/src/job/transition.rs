@@ -101,7 +101,7 @@ impl Transition {
         let state = self.job.life.state;
         let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
         let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() && begins() };
-        state.is_terminal() || counts
+        (state.is_terminal() && !self.job.late_result_is_held()) || counts
     }
 
     /// S-4: the one place where events get their numbers.
@@ -122,6 +122,7 @@ impl Transition {
         let attempt = &self.job.life.attempt;
         if let Some(binding) = &attempt.binding {
             self.effects.push(Effect::Stop { session: binding.session.clone(), token: attempt.token.clone() });
+            self.remember_taken();
         }
     }
 

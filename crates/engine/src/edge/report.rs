@@ -128,6 +128,8 @@ impl Inner {
         let (mut over, mut superseded) = (Vec::with_capacity(results.len()), Vec::new());
         for (result, known) in results.iter().zip(known) {
             let acknowledged = match known.and_then(|_| driven.next()) {
+                // On record, so that it can be undone, and no result of the job.
+                Some(Ok(job)) if job.took_late(&result.token) => Acknowledged::Superseded,
                 Some(Ok(_)) => Acknowledged::Stored,
                 Some(Err(Undriven::Illegal(_))) | None => Acknowledged::Superseded,
                 // Not decided yet: the worker sends it again.

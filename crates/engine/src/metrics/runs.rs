@@ -45,7 +45,8 @@ impl Ended {
         let mut ended = Self::default();
         // A row that is written again because its work is undone or tainted ended before.
         for (key, row) in rows.iter().filter(|(_, row)| row.state.is_over() && row.undo.is_none() && !row.tainted) {
-            ended.states[row.state as usize] += 1;
+            // So did one of which it is heard late that its work was done. That it can be undone is new.
+            ended.states[row.state as usize] += u64::from(!row.late);
             ended.undoable += u64::from(live.can_undo(*key, row));
         }
         ended

@@ -6,6 +6,8 @@ use lockgate_core::dag::Flow;
 use lockgate_core::dag::plan::News;
 use lockgate_core::dag::saga::Saga;
 use lockgate_core::ids::RunId;
+use lockgate_core::job::{Job, JobState};
+use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{NewsRow, StoreError, Told};
 
@@ -66,17 +68,24 @@ fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
     heard
 }
 
-fn told(what: Told) -> Option<News> {
+fn told(what: Told) -> Vec<News> {
     match what {
         Told::Job { job, .. } if job.request.run.as_ref().is_some_and(|part| part.run.is_saga() && !part.undo) => {
-            Some(News::Plain(job))
+            vec![News::Plain(job)]
         }
-        Told::Job { job, result } => Some(News::Job {
-            part: job.request.run.clone()?,
-            state: job.state(),
-            output: result,
-            failure: job.life.last_error.clone().filter(|_| job.state() != lockgate_core::job::JobState::Succeeded),
-        }),
-        Told::Run(head) => Some(News::Run(head)),
+        Told::Job { job, result } => of_a_run(&job, result),
+        Told::Run(head) => vec![News::Run(head)],
     }
+}
+
+/// How the job ended; and then, if it was done all the same, that it was.
+fn of_a_run(job: &Job, result: Option<Json>) -> Vec<News> {
+    let Some(part) = job.request.run.clone() else { return Vec::new() };
+    let state = job.state();
+    let failure = job.life.last_error.clone().filter(|_| state != JobState::Succeeded);
+    if !job.is_done_late() {
+        return vec![News::Job { part, state, output: result, failure }];
+    }
+    let ended = News::Job { part: part.clone(), state, output: None, failure };
+    vec![ended, News::Job { part, state: JobState::Succeeded, output: result, failure: None }]
 }

@@ -7,7 +7,7 @@ use lockgate_core::dag::{NodeState, RunState, UndoState};
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{Answer, Illegal, JobState, Outcome};
 use lockgate_core::request::Json;
-use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, RunOrder, RunView, StartRun, ToWorker};
+use lockgate_engine::{Acknowledged, ApiError, ApprovalAnswer, Assignment, RunOrder, RunView, StartRun, ToWorker};
 use lockgate_ports::Runs;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -197,6 +197,59 @@ async fn a_failure_stops_the_sibling_that_runs_and_undoes_what_was_done_in_rever
     assert_eq!(undone, [json!(2), json!("booked-1")], "reverse order; the sibling was cancelled before it completed");
     let view = stage.run_ends(&run, RunState::Compensated).await;
     assert_eq!(state(&view, "side"), NodeState::Canceled);
+}
+
+const SIDE: &str = "
+version: 1
+dag: late
+nodes:
+  side: { topic: job.side, compensation: { topic: job.undo, payload: \"${nodes.side.output.booking}\" } }
+  bad: { topic: job.bad, on_fail: compensate }
+";
+
+/// The run cancelled it while it ran, or people did, and its worker had just finished. What undoes it knows its result.
+#[tokio::test(start_paused = true)]
+async fn a_sibling_that_was_cancelled_and_done_all_the_same_is_undone_with_its_result() {
+    for by_people in [false, true] {
+        let stage = Stage::new();
+        stage.put(SIDE).await;
+        let mut worker = Hand::attach(&stage.engine, "w", &["job.side", "job.bad", "job.undo"], 8).await;
+        let run = stage.begin("late", json!({})).await;
+        let pair = worker.take_many(2).await;
+        let (side, bad) = if topic(&pair[0]) == "job.side" { (&pair[0], &pair[1]) } else { (&pair[1], &pair[0]) };
+        worker.start(side).await;
+        if by_people {
+            stage.order(&run, RunOrder::Cancel { compensate: true, note: None }).await;
+        } else {
+            worker.report(bad, fatal()).await;
+        }
+        let ended = stage.run_ends(&run, RunState::Compensated).await;
+        assert_eq!(state(&ended, "side"), NodeState::Canceled);
+        assert_eq!(worker.report_late(side, done(&json!({ "booking": 7 }))).await, Acknowledged::Superseded);
+        let undo = worker.take().await;
+        assert_eq!((topic(&undo), payload(&undo)), ("job.undo", json!(7)));
+        assert_eq!(worker.report_late(side, done(&json!({ "booking": 7 }))).await, Acknowledged::Superseded);
+        worker.report(&undo, done(&json!(null))).await;
+        let view = stage.run_ends(&run, RunState::Compensated).await;
+        let rounds: Vec<u32> = view.run.nodes.values().filter_map(|row| Some(row.undo.as_ref()?.round)).collect();
+        assert_eq!(rounds, [0], "nothing is undone twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_success_in_a_run_that_was_merely_cancelled_stays() {
+    let stage = Stage::new();
+    stage.put(SIDE).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["job.side", "job.bad", "job.undo"], 8).await;
+    let run = stage.begin("late", json!({})).await;
+    let pair = worker.take_many(2).await;
+    let side = if topic(&pair[0]) == "job.side" { &pair[0] } else { &pair[1] };
+    stage.order(&run, RunOrder::Cancel { compensate: false, note: None }).await;
+    stage.run_ends(&run, RunState::Canceled).await;
+    worker.report_late(side, done(&json!({ "booking": 7 }))).await;
+    stage.run_until(&run, |view| view.run.nodes.values().any(|row| row.late)).await;
+    let view = stage.run_ends(&run, RunState::Canceled).await;
+    assert!(view.run.nodes.values().all(|row| row.undo.is_none()), "nobody asked for that");
 }
 
 #[tokio::test(start_paused = true)]

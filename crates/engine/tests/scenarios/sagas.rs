@@ -9,7 +9,7 @@ use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{Illegal, JobState, Outcome, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{ApiError, Assignment, FromWorker, ResultReport, RunOrder, RunView, ToWorker};
+use lockgate_engine::{Acknowledged, ApiError, Assignment, FromWorker, ResultReport, RunOrder, RunView, ToWorker};
 use lockgate_ports::{DeadLetterQuery, Jobs, RunChange, Runs};
 use tokio::time::Instant;
 
@@ -299,5 +299,63 @@ async fn an_entry_that_cannot_be_read_is_a_dead_letter() {
     assert!(letters[0].job_id.as_str().starts_with("comp-"));
     assert!(stage.number("lockgate_saga_unmarshal_errors_total") >= 1.0);
     stage.ask(RunOrder::Resolve { node: "a".into(), item: None }).await;
+    stage.saga_is(RunState::Compensated).await;
+}
+
+/// The saga cancelled it while it ran, and its worker had just finished.
+#[tokio::test(start_paused = true)]
+async fn a_sibling_that_was_cancelled_and_done_all_the_same_is_undone_once() {
+    for crashes in [false, true] {
+        let mut stage = Stage::new();
+        let mut worker = Hand::attach(&stage.engine, "w", &TOPICS, 2).await;
+        stage.take_in(step("a")).await.expect("taken");
+        let a = worker.take().await;
+        worker.report(&a, done()).await;
+        stage.take_in(step("b")).await.expect("taken");
+        let b = worker.take().await;
+        worker.start(&b).await;
+        stage.take_in(bad()).await.expect("taken");
+        let failing = worker.take().await;
+        worker.report(&failing, fatal()).await;
+        assert!(matches!(&worker.next().await, ToWorker::Stop { job_id, .. } if job_id.as_str() == "b"));
+        assert_eq!(worker.report_late(&b, done()).await, Acknowledged::Superseded, "it is on record from here on");
+        if crashes {
+            stage = stage.crash(Duration::from_secs(30)).await;
+            worker = Hand::attach(&stage.engine, "w-2", &TOPICS, 2).await;
+        }
+        assert_eq!(worker.report_late(&b, done()).await, Acknowledged::Superseded, "said again");
+        let mut undone = Vec::new();
+        while undone.len() < 2 {
+            let ToWorker::Assign(undos) = worker.next().await else { continue };
+            for undo in &undos {
+                undone.push(what(undo));
+                worker.report_late(undo, done()).await;
+            }
+        }
+        let view = stage.saga_is(RunState::Compensated).await;
+        undone.sort_unstable();
+        assert_eq!(undone, ["a", "b"]);
+        let late: Vec<_> = view.run.nodes.values().filter(|row| row.late).filter_map(|row| row.job.clone()).collect();
+        assert_eq!(late, [JobId::from("b")]);
+        assert_eq!(stage.job(&"b".into()).await.state(), JobState::Cancelled, "it stays as it ended");
+        let rounds: Vec<u32> = view.run.nodes.values().filter_map(|row| Some(row.undo.as_ref()?.round)).collect();
+        assert_eq!(rounds, [0, 0], "nothing is undone twice");
+    }
+}
+
+/// A person cancelled one job of a workflow that went on, its worker finished all the same, and the rollback came later.
+#[tokio::test(start_paused = true)]
+async fn a_late_success_before_the_rollback_is_undone_in_its_turn() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &TOPICS, 2).await;
+    stage.take_in(step("a")).await.expect("taken");
+    let a = worker.take().await;
+    stage.engine.cancel(&caller(), &"a".into(), None).await.expect("cancelled");
+    assert_eq!(worker.report_late(&a, done()).await, Acknowledged::Superseded);
+    stage.take_in(step("b")).await.expect("taken");
+    let b = worker.take().await;
+    worker.report(&b, done()).await;
+    stage.ask(RunOrder::Cancel { compensate: true, note: None }).await;
+    assert_eq!(undo(&mut worker, 2).await, ["b", "a"], "the last one that was done is the first");
     stage.saga_is(RunState::Compensated).await;
 }

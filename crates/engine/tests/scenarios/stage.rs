@@ -1,6 +1,6 @@
 //! One engine, a disk that outlives it, and workers that do as they are told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -311,6 +311,8 @@ impl Kind {
 pub(crate) struct Hand {
     pub(crate) attachment: Attachment,
     inbound: UnboundedReceiver<ToWorker>,
+    /// Assignments that came while it waited for something else.
+    kept: VecDeque<ToWorker>,
     held: BTreeMap<AttemptToken, JobId>,
     highest: u64,
     beats: u64,
@@ -376,7 +378,7 @@ impl Hand {
         let hello =
             Hello { session: session.into(), profile, inventory, highest_assignment: highest, prefetch: kind.prefetch };
         let (attachment, _, inbound) = engine.attach(hello).await?;
-        Ok(Self { attachment, inbound, held, highest, beats: 0, dismissed: false, slots: None })
+        Ok(Self { attachment, inbound, kept: VecDeque::new(), held, highest, beats: 0, dismissed: false, slots: None })
     }
 
     /// What it holds and the highest assignment it took, for its next life.
@@ -386,6 +388,9 @@ impl Hand {
 
     /// The next message other than answers to beats.
     pub(crate) async fn next(&mut self) -> ToWorker {
+        if let Some(kept) = self.kept.pop_front() {
+            return kept;
+        }
         loop {
             let message = tokio::time::timeout(PATIENCE, self.inbound.recv()).await.expect("in time").expect("attached");
             self.dismissed |= matches!(message, ToWorker::Dismissed);
@@ -400,6 +405,11 @@ impl Hand {
         std::iter::from_fn(|| self.inbound.try_recv().ok()).find(|said| !matches!(said, ToWorker::BeatAck(_)))
     }
 
+    /// The same, and what it kept comes first.
+    pub(crate) fn said_now(&mut self) -> Option<ToWorker> {
+        self.kept.pop_front().or_else(|| self.inbound_now())
+    }
+
     /// Its handler is gone, and it did not say so.
     pub(crate) fn forget(&mut self, assignment: &Assignment) {
         self.held.remove(&assignment.job.life.attempt.token);
@@ -407,7 +417,7 @@ impl Hand {
 
     /// Nothing was said to it since it last listened.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        self.inbound.try_recv().is_err()
+        self.kept.is_empty() && self.inbound.try_recv().is_err()
     }
 
     /// The next assignment.
@@ -466,6 +476,25 @@ impl Hand {
         let token = assignment.job.life.attempt.token.clone();
         self.held.remove(&token);
         self.attachment.receive(FromWorker { let_go: vec![token], ..FromWorker::default() }).await;
+    }
+
+    /// Reports how an attempt ended that it may have been told to stop; what it was sent meanwhile is kept.
+    pub(crate) async fn report_late(&mut self, assignment: &Assignment, outcome: Outcome) -> Acknowledged {
+        let token = assignment.job.life.attempt.token.clone();
+        let result = ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome };
+        self.attachment.receive(FromWorker { results: vec![result], ..FromWorker::default() }).await;
+        self.held.remove(&token);
+        let mut kept = VecDeque::new();
+        loop {
+            match self.next().await {
+                ToWorker::Acks(acks) => {
+                    self.kept = kept;
+                    return acks.into_iter().find(|(acked, _)| *acked == token).expect("acknowledged").1;
+                }
+                assign @ ToWorker::Assign(_) => kept.push_back(assign),
+                _ => {}
+            }
+        }
     }
 
     /// Reports an outcome; how it was acknowledged.

@@ -364,6 +364,8 @@ impl State {
                     self.ledger.let_go(&stop.token);
                 }
                 Stopped::Finished => done_with.push(stop.token.clone()),
+                // Its result tells the server that it is gone.
+                Stopped::Done => continue,
                 Stopped::Unknown => {}
             }
             self.outbox.push_let_go(stop.token);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::{Held, Result as Report};
 use tokio::time::Instant;
 
@@ -48,10 +49,12 @@ impl Ledger {
         self.held.insert(token, Entry::Finished(finished));
     }
 
-    /// Keeps the result until it is acknowledged. That of an attempt that was stopped meanwhile is nobody's business.
+    /// Keeps the result until it is acknowledged. That of an attempt that was stopped meanwhile is nobody's business, unless
+    /// the work was done: somebody may have to undo it.
     pub(crate) fn finish(&mut self, attempt: &Attempt, report: Report) -> Kept {
+        let done = is_done(&report);
         match self.held.get_mut(attempt.token()) {
-            Some(entry @ Entry::Going(_)) => {
+            Some(entry) if matches!(entry, Entry::Going(_)) || (done && matches!(entry, Entry::Stopped(_))) => {
                 let (started_at_ms, hidden) = (attempt.started_at_ms(), attempt.is_hidden());
                 *entry = Entry::Finished(Finished { report, started_at_ms, hidden, sent_at: None });
                 Kept::Result
@@ -72,10 +75,15 @@ impl Ledger {
         }
     }
 
-    /// An attempt no longer counts. One that runs is in the inventory until its handler is gone.
+    /// An attempt no longer counts. One that runs is in the inventory until its handler is gone, and one whose work was done
+    /// until the server says that it knows.
     pub(crate) fn stop(&mut self, token: &str) -> Stopped {
         match self.held.remove(token) {
             None => Stopped::Unknown,
+            Some(entry @ Entry::Finished(_)) if entry.is_done() => {
+                self.held.insert(token.to_owned(), entry);
+                Stopped::Done
+            }
             Some(Entry::Finished(_)) => Stopped::Finished,
             Some(Entry::Going(attempt) | Entry::Stopped(attempt)) => {
                 self.held.insert(token.to_owned(), Entry::Stopped(attempt.clone()));
@@ -184,12 +192,22 @@ pub(crate) enum Kept {
 pub(crate) enum Stopped {
     Going(Arc<Attempt>),
     Finished,
+    /// Finished well, and the server does not know yet.
+    Done,
     Unknown,
+}
+
+fn is_done(report: &Report) -> bool {
+    matches!(report.outcome, Some(Outcome::Succeeded(_)))
 }
 
 impl Entry {
     fn counts(&self) -> bool {
         !matches!(self, Self::Stopped(_))
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Finished(finished) if is_done(&finished.report))
     }
 
     fn shown(&self) -> Option<Held> {
@@ -209,6 +227,7 @@ mod tests {
     use std::time::Duration;
 
     use lockgate_proto::v1::Assignment;
+    use lockgate_proto::v1::result::Succeeded;
 
     use super::*;
 
@@ -248,6 +267,20 @@ mod tests {
         assert!(ledger.inventory().is_empty());
         assert_eq!(ledger.finish(&one, report("a")), Kept::Nothing);
         assert!(matches!(ledger.stop("a"), Stopped::Unknown));
+    }
+
+    #[test]
+    fn work_that_was_done_is_told_although_it_was_stopped() {
+        let done = |token: &str| Report { outcome: Some(Outcome::Succeeded(Succeeded::default())), ..report(token) };
+        let mut ledger = Ledger::default();
+        let (one, two) = (attempt(1, "a"), attempt(2, "b"));
+        (ledger.take(&one), ledger.take(&two));
+        ledger.stop("a");
+        assert_eq!(ledger.finish(&one, done("a")), Kept::Result);
+        assert_eq!(ledger.finish(&two, done("b")), Kept::Result);
+        assert!(matches!(ledger.stop("b"), Stopped::Done), "its result was on its way");
+        assert_eq!((ledger.inventory().len(), ledger.all_reports().count()), (2, 2));
+        assert!(ledger.acknowledge("a") && ledger.acknowledge("b") && ledger.is_empty());
     }
 
     #[test]

@@ -118,9 +118,10 @@ impl Step<'_> {
     }
 
     /// Work that was given up, cancelled or quarantined was done. A run that undoes its work undoes this too, even if it
-    /// was over: it goes back to COMPENSATING. One that goes on takes it, as long as nobody decided without it.
+    /// was over: it goes back to COMPENSATING. One that goes on takes it, as long as nobody decided without it; after that it
+    /// remembers that there is something to undo.
     fn done_after_all(&mut self, key: NodeKey, quarantined: Option<Failure>, output: Option<Json>) {
-        let Some(row) = self.row(key) else { return };
+        let Some(row) = self.row(key).filter(|row| !row.late) else { return };
         let revocable =
             was_quarantined(row) || row.failure.as_ref().is_some_and(|failure| failure.reason == Reason::Orphaned);
         let undone = row.undo.as_ref().map(|undo| undo.round);
@@ -130,6 +131,9 @@ impl Step<'_> {
             quarantined.is_none() && revocable && self.live.may_revise(key)
         };
         if !takes {
+            if self.live.dag.node(key.node).compensation.is_some() && !was_quarantined(row) {
+                self.change(key, |row| (row.late, row.output) = (true, output));
+            }
             return;
         }
         let state = if quarantined.is_some() { NodeState::Failed } else { NodeState::Succeeded };

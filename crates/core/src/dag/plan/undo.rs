@@ -26,7 +26,7 @@ pub(super) struct UndoPlan {
     pub(super) stuck: u32,
 }
 
-/// exactly what was done is undone. A quarantined result says that the work was done.
+/// exactly what was done is undone. A quarantined result says that the work was done, and so does a late success.
 pub(super) fn needs_undo(node: &Node, key: NodeKey, row: &NodeRun) -> bool {
     let Some(compensation) = &node.compensation else { return false };
     // A `for_each` node is its items: they have the jobs.
@@ -36,7 +36,9 @@ pub(super) fn needs_undo(node: &Node, key: NodeKey, row: &NodeRun) -> bool {
     let began = row.job.is_some() || row.child.is_some();
     match row.state {
         NodeState::Succeeded => true,
-        NodeState::Failed | NodeState::Canceled => began && (compensation.undo_on_failure || was_quarantined(row)),
+        NodeState::Failed | NodeState::Canceled => {
+            began && (compensation.undo_on_failure || was_quarantined(row) || row.late)
+        }
         NodeState::Pending | NodeState::Ready | NodeState::Running | NodeState::Skipped => false,
     }
 }

@@ -108,9 +108,9 @@ impl<'a> Step<'a> {
             state => (NodeState::Failed, Some(or_in_words(failure, state))),
         };
         let (entry, entry_no) = self.entry_of(job);
-        let (id, now) = (job.request.job_id.clone(), self.now);
+        let (id, now, late) = (job.request.job_id.clone(), self.now, job.is_done_late());
         self.change(key, |row| {
-            (row.state, row.failure) = (state, failure);
+            (row.state, row.failure, row.late) = (state, failure, late);
             row.job = Some(id);
             row.began_at = row.began_at.or(Some(now));
             row.ended_at = Some(now);
@@ -126,7 +126,7 @@ impl<'a> Step<'a> {
     }
 
     fn entry_of(&mut self, job: &Job) -> (Option<crate::request::Json>, u32) {
-        let done = matches!(job.state(), JobState::Succeeded | JobState::OutputQuarantined);
+        let done = matches!(job.state(), JobState::Succeeded | JobState::OutputQuarantined) || job.is_done_late();
         let undo = job.request.compensation.as_ref();
         let on_failure = || undo.and_then(|undo| Compensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
         let half_done = || was_begun(job) && on_failure();
@@ -142,12 +142,13 @@ impl<'a> Step<'a> {
         let Some(row) = self.row(key) else { return };
         let quarantined = job.state() == JobState::OutputQuarantined;
         let done = quarantined || job.state() == JobState::Succeeded;
+        let late = job.is_done_late() && !row.late;
         match row.state {
             NodeState::Succeeded if done => self.change(key, |row| row.tainted = quarantined),
             _ if was_quarantined(row) && done && !quarantined => {
                 self.change(key, |row| (row.state, row.failure) = (NodeState::Succeeded, None));
             }
-            NodeState::Failed | NodeState::Canceled if done && !was_quarantined(row) => {
+            NodeState::Failed | NodeState::Canceled if (done || late) && !was_quarantined(row) => {
                 let undone = row.undo.as_ref().map(|undo| undo.round);
                 self.end(key, job);
                 if let Some(round) = undone {

@@ -7,6 +7,7 @@ mod endings;
 mod families;
 mod gates;
 mod judging;
+mod late;
 mod losses;
 mod outputs;
 mod placing;

@@ -228,6 +228,7 @@ macro_rules! store_conformance {
                 a_job_denied_at_birth_is_told_to_its_run,
                 a_refused_end_is_not_told,
                 a_late_change_of_an_ended_job_is_told_again,
+                work_that_was_done_late_is_told_with_its_result,
                 what_was_heard_is_gone_and_the_rest_stays,
                 news_come_in_order_and_within_the_limit,
                 a_run_that_is_over_is_told_to_its_parent,

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use lockgate_core::dag::RunState;
-use lockgate_core::ids::RunId;
-use lockgate_core::job::{Input, Job, JobState};
+use lockgate_core::ids::{JobSeq, RunId};
+use lockgate_core::job::{Duty, Input, Job, JobState};
 use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::request::{Json, NewJob, RunRef};
 use lockgate_core::verdict::Decision;
 
 use super::runs_stage::{after, change, child_of, head, job_in, job_named, job_of, over, subject};
 use super::stage::{
-    Found, Proof, StoreHarness, allow, cancel, deny, fatal, new_job, release, replay, report, scanned, success, under,
+    Found, Proof, StoreHarness, allow, cancel, checked, deny, fatal, new_job, release, replay, report, scanned, success,
+    under,
 };
 use crate::store::{ChangeError, NewsRow, RunChange, Told};
 
@@ -89,6 +90,35 @@ pub async fn a_late_change_of_an_ended_job_is_told_again(h: &StoreHarness) -> Pr
     let news = h.news_of(&["run-a"]).await?;
     assert_eq!(results(&news), [Some(r#"{"ok":true}"#); 3]);
     assert!(news.is_sorted_by(|a, b| a.no < b.no));
+    Ok(())
+}
+
+/// A-9: a worker finished although its job was cancelled.
+pub async fn work_that_was_done_late_is_told_with_its_result(h: &StoreHarness) -> Proof {
+    h.begin_with("run-a", &[0, 1]).await?;
+    let epoch = h.attach("s").await?;
+    let before = h.store.totals().await?;
+    let mut late = Vec::new();
+    for (node, step) in [(0, OutputStep::Pass), (1, OutputStep::Scan { hold: true })] {
+        let sent = h.dispatch(&job(h, node).await?, "s", epoch).await?;
+        let cancelled = h.step(&sent, cancel()).await?;
+        let success = checked(&sent, success(), step);
+        late.push(h.step(&cancelled, success.clone()).await?);
+        assert!(late[node as usize].next(success, &h.env(allow())).is_err(), "a repeat changes nothing");
+    }
+    assert!(late[0].is_done_late() && !late[1].is_done_late(), "the other one waits for its scan");
+    let all = ["run-a.0 CANCELLED", "run-a.0 CANCELLED", "run-a.1 CANCELLED"];
+    let news = h.news_of(&["run-a"]).await?;
+    assert_eq!(news.iter().map(subject).collect::<Vec<_>>(), all);
+    assert_eq!(results(&news), [Some(r#"{"ok":true}"#), Some(r#"{"ok":true}"#), None]);
+    assert_eq!(h.load("run-a.0").await?, late[0]);
+    let owing = h.store.owing(Duty::Scan, JobSeq::default(), 10).await?;
+    assert_eq!(owing.iter().map(|job| job.request.job_id.as_str()).collect::<Vec<_>>(), ["run-a.1"]);
+    h.step(&late[1], scanned(&late[1], OutputDecision::Allow, Json::trusted(r#"{"ok":true}"#))).await?;
+    let news = h.news_of(&["run-a"]).await?;
+    assert_eq!(results(&news), [Some(r#"{"ok":true}"#); 4], "told once it was scanned");
+    assert_eq!(h.store.owing(Duty::Scan, JobSeq::default(), 10).await?, []);
+    assert_eq!((before.ended, h.store.totals().await?.ended), (0, 2), "nothing ended twice");
     Ok(())
 }
 

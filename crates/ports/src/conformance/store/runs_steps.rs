@@ -51,6 +51,7 @@ fn full_node(long: usize) -> NodeRun {
         entry: Some(Json::trusted(r#"{"topic":"job.undo"}"#)),
         entry_no: 7,
         tainted: true,
+        late: true,
     }
 }
 

@@ -203,3 +203,61 @@ fn a_taint_does_not_take_an_undo_off_the_list() {
     world.end_undo("b", JobState::Succeeded);
     assert_eq!(world.undo_state("a"), Some(UndoState::Running));
 }
+
+/// A worker finished although it had been told to stop.
+#[test]
+fn what_was_cancelled_and_done_all_the_same_is_undone_once() {
+    for compensated_before in [false, true] {
+        let nodes = vec![job("a", &[]).undone(), job("b", &[]).undone(), job("c", &[]).on_fail(OnFail::Compensate)];
+        let mut world = begin(nodes);
+        world.succeed("a");
+        world.fail("c");
+        world.end("b", JobState::Cancelled);
+        if compensated_before {
+            world.end_undo("a", JobState::Succeeded);
+            assert_eq!(world.run_state(), RunState::Compensated);
+        }
+        world.done_late("b");
+        world.done_late("b");
+        assert_eq!((world.run_state(), world.undo_state("b")), (RunState::Compensating, Some(UndoState::Running)));
+        world.end_undo("b", JobState::Succeeded);
+        world.done_late("b");
+        if !compensated_before {
+            world.end_undo("a", JobState::Succeeded);
+        }
+        assert_eq!(world.run_state(), RunState::Compensated);
+        let undos = world.jobs.values().filter(|job| job.request.run.as_ref().unwrap().undo).count();
+        assert_eq!(undos, 2, "each once");
+    }
+}
+
+#[test]
+fn what_was_done_late_in_a_run_that_goes_on_is_undone_if_that_is_rolled_back_later() {
+    let nodes = vec![
+        job("a", &[]).undone().on_fail(OnFail::Continue),
+        job("b", &[0]).joined(Join::AllDone),
+        job("plain", &[]).on_fail(OnFail::Continue),
+    ];
+    let mut world = begin(nodes);
+    world.end("a", JobState::Cancelled);
+    world.done_late("a");
+    assert_eq!((world.state("a"), world.row("a").late), (NodeState::Failed, true), "its end is what it was");
+    world.fail("plain");
+    world.done_late("plain");
+    assert!(!world.row("plain").late, "nothing could undo it");
+    world.cancel(true).unwrap();
+    world.end("b", JobState::Cancelled);
+    assert_eq!(world.undo_state("a"), Some(UndoState::Running));
+    world.done_late("a");
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!(world.run_state(), RunState::Compensated);
+}
+
+#[test]
+fn what_was_done_late_in_a_run_that_was_merely_cancelled_stays() {
+    let mut world = begin(vec![job("a", &[]).undone()]);
+    world.cancel(false).unwrap();
+    world.end("a", JobState::Cancelled);
+    world.done_late("a");
+    assert_eq!((world.run_state(), world.undo_state("a")), (RunState::Canceled, None));
+}

@@ -49,7 +49,8 @@ impl Chaos {
             15 => self.world.crash(),
             16 => self.pass_time(),
             17 => self.end_run(),
-            18 => self.change_result(),
+            18 if self.draw.percent(50) => self.change_result(),
+            18 => self.finish_late(),
             19 => self.order(),
             20 => self.mend(),
             21 if self.draw.percent(20) => self.lose(),
@@ -94,18 +95,26 @@ impl Chaos {
         self.unheard.insert(id);
     }
 
+    /// An attempt that no longer counted was done.
+    fn finish_late(&mut self) {
+        let may = |end| matches!(end, Some(JobState::Cancelled | JobState::Timeout | JobState::Failed));
+        let over: Vec<_> = self.world.jobs.iter().filter(|(_, job)| may(job.end)).map(|(id, _)| id.clone()).collect();
+        let Some(id) = self.draw.pick(&over).cloned() else { return };
+        self.world.jobs.get_mut(&id).unwrap().late = true;
+        self.unheard.insert(id);
+    }
+
     /// Some of the news, in any order, some of them twice or to be told again.
     fn deliver(&mut self, chance: usize) {
         let mut news = Vec::new();
         for id in self.unheard.clone().into_iter().filter(|_| self.draw.percent(chance)).collect::<Vec<_>>() {
-            let job = &self.world.jobs[&id];
-            news.push(world::news(&job.request, job.end.unwrap()));
+            news.push(self.world.jobs[&id].news());
             if self.draw.percent(80) || chance == 100 {
                 self.unheard.remove(&id);
             }
         }
         for id in self.unheard_runs.clone() {
-            news.push(self.world.run_news(&id, self.over[&id]));
+            news.push(vec![self.world.run_news(&id, self.over[&id])]);
             self.unheard_runs.remove(&id);
         }
         for at in (1..news.len()).rev() {
@@ -114,7 +123,7 @@ impl Chaos {
         if let Some(twice) = self.draw.pick(&news).cloned() {
             news.push(twice);
         }
-        self.hear(&news);
+        self.hear(&news.concat());
     }
 
     /// A crash between the decision and its commit repeats it: whoever loads the run decides the same.

@@ -34,6 +34,16 @@ pub(super) struct Ordered {
     pub(super) request: Arc<JobRequest>,
     /// How it ended.
     pub(super) end: Option<JobState>,
+    /// It was done all the same, by an attempt that no longer counted.
+    pub(super) late: bool,
+}
+
+impl Ordered {
+    /// How it ended, and that it was done if it was.
+    pub(super) fn news(&self) -> Vec<News> {
+        let late = self.late.then_some(JobState::Succeeded);
+        self.end.into_iter().chain(late).map(|state| news(&self.request, state)).collect()
+    }
 }
 
 impl World {
@@ -79,7 +89,7 @@ impl World {
         let before = std::mem::replace(&mut self.committed.head, next.head.clone());
         for request in &next.jobs {
             self.check_insert(request, &before);
-            let ordered = Ordered { request: request.clone(), end: None };
+            let ordered = Ordered { request: request.clone(), end: None, late: false };
             assert!(self.jobs.insert(request.job_id.clone(), ordered).is_none(), "{} twice", request.job_id);
         }
         self.runs.extend(next.runs.iter().map(|run| (run.id.clone(), run.clone())));
@@ -119,14 +129,21 @@ impl World {
 
     /// By what is known outside of the run.
     pub(super) fn was_done(&self, row: &NodeRun) -> bool {
-        let end = row.job.as_ref().and_then(|id| self.jobs.get(id)?.end);
+        let job = row.job.as_ref().and_then(|id| self.jobs.get(id));
         let by_run = row.child.is_some() && row.state == NodeState::Succeeded;
-        matches!(end, Some(JobState::Succeeded | JobState::OutputQuarantined)) || by_run
+        let done = |job: &Ordered| job.late || matches!(job.end, Some(JobState::Succeeded | JobState::OutputQuarantined));
+        job.is_some_and(done) || by_run
     }
 
     fn is_known_done(&self, row: &NodeRun) -> bool {
         let given_up = row.failure.as_ref().is_some_and(|failure| failure.reason == Reason::Orphaned);
-        self.was_done(row) && row.state.is_over() && !given_up
+        self.was_done(row) && row.state.is_over() && !given_up && !self.is_unheard(row)
+    }
+
+    /// It was done late, and the run does not know yet.
+    fn is_unheard(&self, row: &NodeRun) -> bool {
+        let late = row.job.as_ref().and_then(|id| self.jobs.get(id)).is_some_and(|job| job.late);
+        late && !row.late && row.state != NodeState::Succeeded
     }
 
     fn check_limits(&self) {
@@ -240,8 +257,17 @@ impl World {
     pub(super) fn end_job(&mut self, id: &JobId, state: JobState) {
         let ordered = self.jobs.get_mut(id).unwrap();
         ordered.end = Some(state);
-        let told = news(&ordered.request, state);
-        self.hear(&[told]);
+        let told = ordered.news();
+        self.hear(&told);
+    }
+
+    /// The job of a node, which ended some other way, was done all the same.
+    pub(super) fn done_late(&mut self, name: &str) {
+        let id = self.row(name).job.clone().unwrap();
+        let ordered = self.jobs.get_mut(&id).unwrap();
+        ordered.late = true;
+        let told = ordered.news();
+        self.hear(&told);
     }
 
     pub(super) fn end(&mut self, name: &str, state: JobState) {

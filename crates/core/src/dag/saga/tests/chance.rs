@@ -13,6 +13,7 @@ enum Event {
     Submit { undo: bool },
     End { at: usize, how: u8 },
     Hear { at: usize },
+    Late { at: usize },
     Crash,
 }
 
@@ -21,6 +22,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => any::<bool>().prop_map(|undo| Event::Submit { undo }),
         5 => (any::<usize>(), 0..12_u8).prop_map(|(at, how)| Event::End { at, how }),
         5 => any::<usize>().prop_map(|at| Event::Hear { at }),
+        2 => any::<usize>().prop_map(|at| Event::Late { at }),
         1 => Just(Event::Crash),
     ]
 }
@@ -53,6 +55,7 @@ impl Chaos {
                 let at = at % self.unheard.len();
                 self.hear(at);
             }
+            Event::Late { at } => self.finish_late(*at),
             Event::Crash => self.world.crash(),
             Event::End { .. } | Event::Hear { .. } => {}
         }
@@ -70,11 +73,22 @@ impl Chaos {
         self.unheard.push(id.to_owned());
     }
 
+    /// What had ended some other way was done all the same.
+    fn finish_late(&mut self, at: usize) {
+        let may = |state| matches!(state, JobState::Cancelled | JobState::Failed);
+        let jobs = &self.world.jobs;
+        let over: Vec<String> = jobs.iter().filter(|(_, job)| may(job.state())).map(|(id, _)| id.clone()).collect();
+        if let Some(id) = over.get(at % over.len().max(1)) {
+            self.world.finish_late(id);
+            self.unheard.push(id.clone());
+        }
+    }
+
     /// Of this one, and of the same again.
     fn hear(&mut self, at: usize) {
         let id = self.unheard.remove(at);
         let job = &self.world.jobs[&id];
-        let done = matches!(job.life.state, JobState::Succeeded | JobState::OutputQuarantined);
+        let done = job.is_done_late() || matches!(job.life.state, JobState::Succeeded | JobState::OutputQuarantined);
         if done && job.request.compensation.is_some() && !self.done.contains(&id) {
             self.done.push(id.clone());
         }

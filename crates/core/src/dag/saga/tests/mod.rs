@@ -110,6 +110,67 @@ fn what_no_worker_had_in_its_hands_is_not_undone_whatever_it_says() {
 }
 
 #[test]
+fn what_was_cancelled_and_done_all_the_same_is_undone_once() {
+    let mut world = World::default();
+    world.submit("a", Some(UNDO));
+    world.submit("b", Some(UNDO));
+    world.end("a", JobState::Succeeded, None);
+    world.submit("bad", None);
+    world.end("bad", JobState::Failed, Some(Reason::Fatal));
+    world.end("b", JobState::Cancelled, Some(Reason::Cancelled));
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!((world.state(), world.undone()), (RunState::Compensated, vec!["a"]));
+    world.finish_late("b");
+    for _ in 0..3 {
+        world.tell("b");
+    }
+    assert_eq!((world.state(), world.open_undos()), (RunState::Compensating, vec!["b"]));
+    assert_eq!((world.row("b").state, world.row("b").late), (NodeState::Canceled, true), "its end is what it was");
+    world.end_undo("b", JobState::Succeeded);
+    world.tell("b");
+    world.crash();
+    assert_eq!((world.state(), world.undone()), (RunState::Compensated, vec!["a", "b"]));
+}
+
+#[test]
+fn what_was_done_late_is_an_entry_of_an_open_workflow_too() {
+    let mut world = World::default();
+    for (id, state, reason) in [
+        ("stopped", JobState::Cancelled, Reason::Cancelled),
+        ("given-up", JobState::Failed, Reason::AgentLost),
+        ("idle", JobState::Cancelled, Reason::Cancelled),
+    ] {
+        world.submit(id, Some(UNDO));
+        world.end(id, state, Some(reason));
+    }
+    world.finish_late("given-up");
+    world.tell("given-up");
+    world.finish_late("stopped");
+    world.tell("stopped");
+    world.obey(rollback()).unwrap();
+    for id in ["stopped", "given-up"] {
+        assert_eq!(world.open_undos(), [id], "in reverse of how they were done");
+        world.end_undo(id, JobState::Succeeded);
+    }
+    assert_eq!((world.state(), world.undone().len()), (RunState::Compensated, 2));
+}
+
+/// Half of it was undone before all of it was done.
+#[test]
+fn what_was_undone_before_it_was_done_late_is_undone_again() {
+    let mut world = World::default();
+    world.submit("a", Some(r#"{"topic":"job.undo","undo_on_failure":true}"#));
+    world.end("a", JobState::Timeout, Some(Reason::DeadlineExceeded));
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!(world.state(), RunState::Compensated);
+    world.finish_late("a");
+    world.tell("a");
+    world.tell("a");
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!((world.state(), world.undone()), (RunState::Compensated, vec!["a", "a"]));
+}
+
+#[test]
 fn a_quarantined_result_is_an_entry_and_half_done_work_only_if_it_says_so() {
     let mut world = World::default();
     world.submit("quarantined", Some(UNDO));

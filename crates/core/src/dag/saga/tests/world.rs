@@ -8,7 +8,7 @@ use crate::dag::plan::{News, Next, Order, Refusal};
 use crate::dag::saga::Saga;
 use crate::dag::{NodeKey, NodeRun, Run, RunState, UndoState};
 use crate::ids::{AttemptToken, JobId};
-use crate::job::{Env, Failure, Job, JobState, Reason, submit};
+use crate::job::{Env, Failure, Job, JobState, LostAttempt, Reason, submit};
 use crate::limits::Limits;
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::retry::Jitter;
@@ -83,6 +83,12 @@ impl World {
         job.life.last_error = reason.map(|reason| Failure::new(reason, "boom"));
     }
 
+    /// Its worker finished although the attempt no longer counted.
+    pub(super) fn finish_late(&mut self, id: &str) {
+        let life = &mut self.jobs.get_mut(id).unwrap().life;
+        life.late = Some(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() });
+    }
+
     pub(super) fn end(&mut self, id: &str, state: JobState, reason: Option<Reason>) {
         self.settle(id, state, reason);
         self.tell(id);
@@ -99,7 +105,7 @@ impl World {
         News::Plain(Box::new(self.jobs[id].clone()))
     }
 
-    fn tell(&mut self, id: &str) {
+    pub(super) fn tell(&mut self, id: &str) {
         self.hear(&[self.news_of(id)]);
     }
 

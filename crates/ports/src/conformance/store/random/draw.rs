@@ -118,9 +118,10 @@ impl Scene {
     }
 }
 
-/// Of the attempt that is held, or of one that was declared lost.
+/// Of the attempt that is held, or of one that was declared lost or taken away.
 fn report(job: &Job, now: Timestamp, dice: &mut Dice) -> Input {
-    let lost = job.life.lost.as_ref().filter(|_| dice.once_in(2)).map(|lost| lost.token.clone());
+    let gone = if dice.once_in(2) { job.life.lost.as_ref() } else { job.life.taken.first() };
+    let lost = gone.filter(|_| dice.once_in(2)).map(|lost| lost.token.clone());
     let token = lost.unwrap_or_else(|| job.life.attempt.token.clone());
     let started_at = dice.once_in(2).then_some(now);
     Input::Reported(Report { token, started_at, outcome: outcome(dice), output: output_step(dice) })

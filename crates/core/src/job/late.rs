@@ -1,0 +1,121 @@
+//! Work that was done although it no longer counted: its job was cancelled, ran out of time or was given to somebody else.
+//!
+//! The job stays what it is (J-3). But whoever undoes what a run did has to know of it, so jobs of runs remember which
+//! attempts were taken away, and take down the success of one of them.
+
+use std::sync::Arc;
+
+use super::{Env, EventKind, Illegal, Job, JobState, LostAttempt, OutputCheck, OutputStage, Transition};
+use crate::ids::AttemptToken;
+use crate::output::{OutputDecision, OutputStep, OutputVerdict};
+use crate::request::Json;
+
+/// Attempts that are remembered after they were taken away, the latest ones. Those before had their time.
+pub(super) const TAKEN_MAX: usize = 8;
+
+impl Job {
+    fn was_taken(&self, token: &AttemptToken) -> Option<&LostAttempt> {
+        self.life.taken.iter().find(|taken| taken.token == *token)
+    }
+
+    /// The attempt was taken away, and its success is on record.
+    pub fn took_late(&self, token: &AttemptToken) -> bool {
+        self.life.late.as_ref().is_some_and(|late| late.token == *token)
+    }
+
+    /// Its work was done by an attempt that no longer counted, and whoever undoes it may know.
+    pub fn is_done_late(&self) -> bool {
+        self.life.late.is_some() && !self.is_done() && !self.late_result_is_held()
+    }
+
+    /// The late result waits for the scan, and so does whoever wants to know of it.
+    pub(super) fn late_result_is_held(&self) -> bool {
+        self.has_late_result() && self.output_stage() == Some(OutputStage::Held)
+    }
+
+    /// Only a job that is over keeps a late result: until then one that counts may come.
+    pub(super) fn has_late_result(&self) -> bool {
+        self.life.late.is_some() && self.life.state.is_terminal() && !self.is_done()
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.life.state, JobState::Succeeded | JobState::OutputQuarantined) || self.in_output_check()
+    }
+
+    /// a success of an attempt that was taken away is taken down, once, and ends nothing.
+    pub(super) fn done_late(
+        &self,
+        token: &AttemptToken,
+        result: Json,
+        step: OutputStep,
+        env: &Env<'_>,
+    ) -> Result<Transition, Illegal> {
+        let taken = self.was_taken(token).filter(|_| self.life.late.is_none() && !self.is_done());
+        let taken = taken.cloned().ok_or(Illegal::Superseded)?;
+        let mut transition = Transition::from(self);
+        let no = taken.no;
+        transition.job.life.late = Some(taken);
+        transition.event(EventKind::DoneLate, env.now, |event| {
+            event.late_of = Some(no).filter(|no| *no != event.attempt);
+            event.message = Some(format!("attempt {no} was done after it had been taken from its worker").into());
+        });
+        let max = self.constraints().max_output_bytes;
+        let fits = max.is_none_or(|max| result.as_str().len() as u64 <= max);
+        if self.life.state.is_terminal() && fits {
+            transition.keep_late(no, result, step, env);
+        }
+        Ok(transition)
+    }
+}
+
+impl Transition {
+    /// The current attempt is being taken from its worker, who may finish it all the same.
+    pub(super) fn remember_taken(&mut self) {
+        if self.job.request.run.is_none() {
+            return;
+        }
+        let life = &mut self.job.life;
+        if life.taken.len() == TAKEN_MAX {
+            life.taken.remove(0);
+        }
+        life.taken.push(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() });
+    }
+
+    /// The result passes policy like every other: what undoes the work may read it.
+    fn keep_late(&mut self, attempt: u32, result: Json, step: OutputStep, env: &Env<'_>) {
+        let check = |stage| Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
+        self.result = Some(result.clone());
+        self.job.life.output = match step {
+            OutputStep::Pass => None,
+            OutputStep::Scan { hold: false } => check(OutputStage::Scanning),
+            OutputStep::Scan { hold: true } => check(OutputStage::Held),
+            OutputStep::Unchecked { why } => {
+                self.event(EventKind::OutputUnchecked, env.now, |event| event.message = Some(why));
+                check(OutputStage::Unchecked)
+            }
+            OutputStep::Decided(verdict) => {
+                self.late_decided(&verdict, result, env);
+                return;
+            }
+        };
+    }
+
+    /// What policy holds back is not kept: there is nothing to release of a job that did not succeed.
+    pub(super) fn late_decided(&mut self, verdict: &Arc<OutputVerdict>, result: Json, env: &Env<'_>) {
+        let attempt = self.job.life.late.as_ref().map_or(0, |late| late.no);
+        let kept = match (verdict.decision, &verdict.redacted) {
+            (OutputDecision::Allow, _) => result,
+            (OutputDecision::Redact, Some(redacted)) => {
+                self.output_event(EventKind::OutputRedacted, verdict, None, env.now);
+                redacted.clone()
+            }
+            _ => {
+                self.output_event(EventKind::OutputQuarantined, verdict, None, env.now);
+                Json::null()
+            }
+        };
+        self.result = Some(kept);
+        let verdict = Some(Arc::new(OutputVerdict { redacted: None, ..(**verdict).clone() }));
+        self.job.life.output = Some(OutputCheck { attempt, stage: OutputStage::Checked, verdict, released_by: None });
+    }
+}
