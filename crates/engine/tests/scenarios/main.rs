@@ -14,6 +14,7 @@ mod pools;
 mod posted;
 mod prefetch;
 mod registry;
+mod repeats;
 mod runs;
 mod sagas;
 mod schedules;
