@@ -14,11 +14,11 @@ impl Tls {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-                return Some(told(tls, self.names()));
+                return Some(told(tls, self.names(), self.shows_certificate()));
             }
             let io = error.downcast_ref::<io::Error>();
             if let Some(tls) = io.and_then(|io| io.get_ref()?.downcast_ref::<rustls::Error>()) {
-                return Some(told(tls, self.names()));
+                return Some(told(tls, self.names(), self.shows_certificate()));
             }
             if let Some(io) = io.filter(|io| hung_up(io) && !self.shows_certificate()) {
                 let Names { cert, key, .. } = self.names();
@@ -39,7 +39,7 @@ fn hung_up(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-fn told(error: &rustls::Error, names: &Names) -> String {
+fn told(error: &rustls::Error, names: &Names, shown: bool) -> String {
     let Names { ca, cert, key } = names;
     match error {
         // The signature is bad where an authority was made anew under its old name.
@@ -51,6 +51,10 @@ fn told(error: &rustls::Error, names: &Names) -> String {
         ) => format!("{why}; write a name of the certificate into the address"),
         rustls::Error::InvalidCertificate(why) => format!("its certificate is not good: {why}"),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            format!("it asks its clients for certificates; give {cert} and {key}")
+        }
+        // Older servers call one that is missing bad.
+        rustls::Error::AlertReceived(AlertDescription::BadCertificate) if !shown => {
             format!("it asks its clients for certificates; give {cert} and {key}")
         }
         rustls::Error::AlertReceived(

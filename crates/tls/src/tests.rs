@@ -64,6 +64,7 @@ fn a_failed_handshake_says_what_to_do() {
         (rustls::Error::InvalidCertificate(CertificateError::NotValidForName), "write a name of the certificate"),
         (rustls::Error::InvalidCertificate(CertificateError::Expired), "is not good"),
         (rustls::Error::AlertReceived(AlertDescription::CertificateRequired), "give X_TLS_CERT and X_TLS_KEY"),
+        (rustls::Error::AlertReceived(AlertDescription::BadCertificate), "it asks its clients for certificates"),
         (rustls::Error::AlertReceived(AlertDescription::UnknownCA), "does not believe the certificate that we show"),
     ];
     for (error, expected) in cases {
