@@ -25,5 +25,5 @@ pub use examine::examine;
 pub use link::Health;
 pub use options::Options;
 pub use posts::{Crew, Pen, Posts, Unsent};
-pub use relay::{Relay, Relayed};
+pub use relay::Relay;
 pub use transport::Transport;

@@ -3,93 +3,130 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
+use async_trait::async_trait;
 use futures::future::join_all;
 use lockgate_core::ids::JobId;
-use lockgate_ports::{OutboxRow, StoreError, Upkeep};
+use lockgate_ports::{Delivered, OutboxRow, Outlet};
+use parking_lot::Mutex;
 
+use crate::doors::Terms;
+use crate::doors::streams::dead_letters;
 use crate::link::Health;
 use crate::transport::Transport;
 
 /// Before the subject in the name of a sink.
 const SINK: &str = "nats:";
+const CONTENT_TYPE: &str = "content-type";
+const JOB: &str = "x-lockgate-job";
 
 pub struct Relay {
     transport: Arc<Transport>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Relayed {
-    /// Acknowledged by JetStream.
-    pub done: Vec<i64>,
-    /// What went wrong, for the first row of each job that did. Its later rows were not tried: they stay behind it.
-    pub failed: Vec<(i64, String)>,
+    terms: Terms,
+    /// The connection since whose beginning the stream of dead letters is known to be there.
+    ensured: Mutex<Option<u64>>,
 }
 
 impl Relay {
-    pub fn new(transport: Arc<Transport>) -> Self {
-        Self { transport }
+    /// Where dead letters go.
+    pub const DEAD_LETTERS: &str = "nats:sys.job.dlq";
+
+    pub fn new(transport: Arc<Transport>, terms: Terms) -> Self {
+        Self { transport, terms, ensured: Mutex::new(None) }
     }
 
-    /// Relays the oldest rows that are meant for NATS, and has the Store forget those that arrived.
-    pub async fn drain(&self, upkeep: &dyn Upkeep, limit: usize) -> Result<Relayed, StoreError> {
-        let relayed = self.publish(upkeep.outbox(limit).await?).await;
-        if !relayed.done.is_empty() {
-            upkeep.outbox_done(&relayed.done).await?;
+    /// Makes sure of the stream of dead letters, which a server that was wiped has forgotten. Streams of other subjects are
+    /// their owners' to make.
+    async fn ensure(&self) {
+        let connection = *self.transport.connects().borrow();
+        if *self.ensured.lock() == Some(connection) {
+            return;
         }
-        Ok(relayed)
+        match self.transport.jetstream().create_or_update_stream(dead_letters(&self.terms)).await {
+            Ok(_) => *self.ensured.lock() = Some(connection),
+            // Rows that need it are told so when they are published.
+            Err(error) => tracing::warn!(%error, "the stream of dead letters cannot be made"),
+        }
     }
 
-    /// Publishes rows in the order of their ids for each job, jobs side by side. Rows for other sinks are left alone. A row
+    async fn publish(&self, row: &OutboxRow) -> Result<(), String> {
+        if let Some(why) = self.away() {
+            return Err(why);
+        }
+        let subject = row.entry.sink.strip_prefix(SINK).unwrap_or_default().to_owned();
+        let message = PublishMessage::build().payload(row.entry.body.as_str().to_owned().into()).headers(self.headers(row));
+        let sent = self.transport.jetstream().send_publish(subject.clone(), message).await;
+        let acknowledged = match sent {
+            Ok(sent) => sent.await.map(drop),
+            Err(error) => Err(error),
+        };
+        acknowledged.map_err(|error| match error.kind() {
+            PublishErrorKind::StreamNotFound => {
+                // Made anew with the next try.
+                *self.ensured.lock() = None;
+                format!("no JetStream stream takes messages of subject {subject}")
+            }
+            _ => format!("subject {subject}: {error}"),
+        })
+    }
+
+    /// Numbers begin again when the Store is restored from a backup, but not at the same time.
+    fn headers(&self, row: &OutboxRow) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let id = format!("{}:outbox:{}:{}", self.transport.installation(), row.id, row.at.as_millis());
+        headers.insert(NATS_MESSAGE_ID, id.as_str());
+        headers.insert(CONTENT_TYPE, "application/json");
+        headers.insert(JOB, row.job_id.as_str());
+        headers
+    }
+}
+
+#[async_trait]
+impl Outlet for Relay {
+    fn serves(&self, sink: &str) -> bool {
+        sink.starts_with(SINK)
+    }
+
+    fn away(&self) -> Option<String> {
+        match self.transport.health() {
+            Health::Connected => None,
+            Health::Away(why) => Some(format!("NATS is away: {why}")),
+        }
+    }
+
+    /// Publishes the rows of each job in the order of their ids, jobs side by side, a bounded number of them at once. A row
     /// that is published again has the same message id, by which JetStream and consumers know it.
-    pub async fn publish(&self, rows: Vec<OutboxRow>) -> Relayed {
+    async fn deliver(&self, rows: Vec<OutboxRow>) -> Delivered {
+        if rows.iter().any(|row| &*row.entry.sink == Self::DEAD_LETTERS) {
+            self.ensure().await;
+        }
         let mut by_job = by_job(rows);
-        let mut relayed = Relayed::default();
+        let mut delivered = Delivered::default();
         // Each round takes the next row of every job, so none overtakes one of its job that failed.
         while !by_job.is_empty() {
             let heads: Vec<OutboxRow> = by_job.values_mut().filter_map(VecDeque::pop_front).collect();
-            let outcomes = join_all(heads.iter().map(|row| self.publish_one(row))).await;
+            let outcomes = join_all(heads.iter().map(|row| self.publish(row))).await;
             let mut stuck = BTreeSet::new();
             for (row, outcome) in heads.into_iter().zip(outcomes) {
                 match outcome {
-                    Ok(()) => relayed.done.push(row.id),
+                    Ok(()) => delivered.done.push(row.id),
                     Err(why) => {
-                        relayed.failed.push((row.id, why));
+                        delivered.failed.push((row.id, why));
                         stuck.insert(row.job_id);
                     }
                 }
             }
             by_job.retain(|job, rows| !rows.is_empty() && !stuck.contains(job));
         }
-        relayed
-    }
-
-    async fn publish_one(&self, row: &OutboxRow) -> Result<(), String> {
-        if let Health::Away(why) = self.transport.health() {
-            return Err(format!("NATS is away: {why}"));
-        }
-        let subject = row.entry.sink.strip_prefix(SINK).unwrap_or_default().to_owned();
-        let message = PublishMessage::build().payload(row.entry.body.as_str().to_owned().into()).message_id(format!(
-            "{}:outbox:{}",
-            self.transport.installation(),
-            row.id
-        ));
-        let explain = |kind: PublishErrorKind, error: &dyn std::fmt::Display| match kind {
-            PublishErrorKind::StreamNotFound => {
-                format!("no JetStream stream takes messages of subject {subject}; create one")
-            }
-            _ => format!("subject {subject}: {error}"),
-        };
-        let sent = self.transport.jetstream().send_publish(subject.clone(), message).await;
-        let acknowledged = sent.map_err(|error| explain(error.kind(), &error))?.await;
-        acknowledged.map(drop).map_err(|error| explain(error.kind(), &error))
+        delivered
     }
 }
 
-fn by_job(rows: Vec<OutboxRow>) -> BTreeMap<JobId, VecDeque<OutboxRow>> {
+fn by_job(mut rows: Vec<OutboxRow>) -> BTreeMap<JobId, VecDeque<OutboxRow>> {
     let mut by_job: BTreeMap<JobId, VecDeque<OutboxRow>> = BTreeMap::new();
-    let mut rows: Vec<OutboxRow> = rows.into_iter().filter(|row| row.entry.sink.starts_with(SINK)).collect();
     rows.sort_by_key(|row| row.id);
     for row in rows {
         by_job.entry(row.job_id.clone()).or_default().push_back(row);

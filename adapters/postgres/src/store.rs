@@ -11,9 +11,9 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
-    Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery,
+    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind,
+    SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -319,8 +319,16 @@ impl Timelines for PostgresStore {
 
 #[async_trait]
 impl Upkeep for PostgresStore {
-    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
-        ask!(self, Reads, conn => reads::outbox(conn, limit))
+    async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        ask!(self, Reads, conn => reads::outbox(conn, self.now(), after, desk::millis(age), limit))
+    }
+
+    async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError> {
+        ask!(self, Reads, conn => reads::outbox_of(conn, jobs))
+    }
+
+    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+        ask!(self, Reads, conn => reads::backlog(conn, self.now(), limit))
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
@@ -347,7 +355,7 @@ impl Upkeep for PostgresStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         ask!(self, Reads, conn => desk::beat(conn))?;
-        ask!(self, Reads, conn => reads::outbox(conn, 1))?;
+        ask!(self, Reads, conn => reads::backlog(conn, self.now(), 1))?;
         Ok(())
     }
 }

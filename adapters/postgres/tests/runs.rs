@@ -38,6 +38,7 @@ fn step(stage: &Stage, version: i64, nodes: std::ops::Range<u32>, heard: Vec<i64
         heard,
         key: None,
         audit: Vec::new(),
+        outbox: Vec::new(),
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::{NodeKey, RunHead};
-use lockgate_ports::Change;
 use lockgate_ports::store::{RunChange, RunKey};
 
 use crate::error::Fault;
@@ -25,12 +24,12 @@ pub(crate) struct RunSheet {
 
 impl RunSheet {
     pub(crate) fn fill(change: RunChange) -> Result<Self, Fault> {
-        let RunChange { head, nodes, jobs, heard, key, audit } = change;
+        let RunChange { head, nodes, jobs, heard, key, audit, outbox } = change;
         let text = |(key, node)| Ok((key, serde_json::to_string(&node)?));
         let nodes = nodes.into_iter().map(text).collect::<Result<_, Fault>>()?;
         let ids: BTreeSet<_> = jobs.iter().map(|birth| birth.job.request.job_id.clone()).collect();
         let has_twins = ids.len() < jobs.len();
-        let jobs = jobs.into_iter().map(|birth| Sheet::fill(Change::from(birth))).collect::<Result<_, Fault>>()?;
+        let jobs = RunChange::births(jobs, outbox).into_iter().map(Sheet::fill).collect::<Result<_, Fault>>()?;
         let (head_text, key) = (serde_json::to_string(&head)?, key.filter(|_| head.version == 1));
         Ok(Self { head, head_text, nodes, jobs, has_twins, heard, key, audit })
     }

@@ -15,11 +15,12 @@ use lockgate_core::ids::{EdgeId, JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
+use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Change, ChangeError, Child, Clock, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow,
-    Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, Clock, DeadLetterQuery, EventPage, JobDetail,
+    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
+    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -303,8 +304,19 @@ impl Timelines for SqliteStore {
 
 #[async_trait]
 impl Upkeep for SqliteStore {
-    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
-        self.readers.run(move |conn| reads::outbox(conn, limit)).await
+    async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        let until = self.clock.now() - age;
+        self.readers.run(move |conn| reads::outbox(conn, after, until, limit)).await
+    }
+
+    async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError> {
+        let jobs = jobs.to_vec();
+        self.readers.run(move |conn| reads::outbox_of(conn, &jobs)).await
+    }
+
+    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+        let now = self.clock.now();
+        self.readers.run(move |conn| reads::backlog(conn, now, limit)).await
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
@@ -322,7 +334,7 @@ impl Upkeep for SqliteStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.writer.run(1, |ledger| ledger.touch()).await?;
-        self.readers.run(|conn| reads::outbox(conn, 1)).await?;
+        self.readers.run(|conn| reads::backlog(conn, Timestamp::default(), 1)).await?;
         Ok(())
     }
 }

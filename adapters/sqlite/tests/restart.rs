@@ -88,7 +88,15 @@ async fn runs_and_what_they_have_not_heard_are_there_after_a_restart() {
     }
     let [birth, end] = <[Change; 2]>::try_from(ended).unwrap();
     let nodes = vec![(NodeKey::of(0), NodeRun { state: NodeState::Running, ..NodeRun::default() })];
-    let start = RunChange { head, nodes, jobs: vec![birth.transition], heard: Vec::new(), key: None, audit: Vec::new() };
+    let start = RunChange {
+        head,
+        nodes,
+        jobs: vec![birth.transition],
+        heard: Vec::new(),
+        key: None,
+        audit: Vec::new(),
+        outbox: Vec::new(),
+    };
     let seq = store.advance(vec![start]).await.unwrap()[0].clone().unwrap()[0];
     let mut end = end;
     end.transition.job.seq = seq;

@@ -17,6 +17,7 @@ use crate::edge::Freed;
 use crate::error::ApiError;
 use crate::health::moved;
 use crate::journal;
+use crate::outgoing::senders;
 use crate::service::to_the_end;
 use crate::traces::{Entry, Lap};
 
@@ -37,7 +38,7 @@ impl Inner {
         entry: Entry,
     ) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
         let mut next: Vec<Job> = transitions.iter().map(|t| t.job.clone()).collect();
-        let changes = transitions.into_iter().map(Change::from).collect();
+        let changes = transitions.into_iter().map(|transition| self.change(transition)).collect();
         let committing = self.traces.begin();
         let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await?;
         let mut results = Vec::with_capacity(next.len());
@@ -73,7 +74,7 @@ impl Inner {
         for Step { before, mut transition } in steps {
             let effects = std::mem::take(&mut transition.effects);
             after.push((before, Arc::new(transition.job.clone()), effects));
-            changes.push(Change::from(transition));
+            changes.push(self.change(transition));
         }
         let next: Vec<&Job> = after.iter().map(|(_, job, _)| &**job).collect();
         let committing = self.traces.begin();
@@ -99,7 +100,9 @@ impl Inner {
         next: &[&Job],
     ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         moved();
+        let senders = senders(&changes);
         let committed = self.ports.store.commit(changes).await;
+        self.relay_soon(senders);
         if let Err(error) = &committed {
             self.health.store_failed(error);
         }

@@ -16,6 +16,7 @@ mod journal;
 mod kernel;
 mod loops;
 mod metrics;
+mod outgoing;
 mod runs;
 mod schedules;
 mod service;
@@ -30,7 +31,7 @@ use lockgate_core::job::Env;
 use lockgate_core::pools::Routing;
 use lockgate_core::timeouts::Defaults;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement};
-use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mint, Spans, Store};
+use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mint, Outlet, Spans, Store};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -64,6 +65,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Where spans go; none are made if nobody takes them.
     pub spans: Option<Arc<dyn Spans>>,
+    /// Where outbox rows go; rows that none of these serves are left to other processes.
+    pub outlets: Vec<Arc<dyn Outlet>>,
 }
 
 /// The running scheduler. Clones share it.
@@ -98,6 +101,8 @@ pub(crate) struct Inner {
     pub(crate) orchestra: runs::Orchestra,
     /// Schedules that are to be looked at, and what they wait for.
     pub(crate) schedules: schedules::Awaited,
+    /// Messages for outside that this process committed.
+    pub(crate) outgoing: outgoing::Outgoing,
     /// How pools were when the gauges were last set.
     pub(crate) levels: watch::Sender<PoolLevels>,
     /// Attempts let through unjudged that the shared total does not have yet.
@@ -134,6 +139,7 @@ impl Engine {
             families: families::Families::default(),
             orchestra: runs::Orchestra::new(settings.roles.orchestrator),
             schedules: schedules::Awaited::new(settings.roles.orchestrator),
+            outgoing: outgoing::Outgoing::default(),
             levels: watch::Sender::default(),
             bypassed: AtomicU64::new(0),
             traces: traces::Traces::new(ports.spans.clone()),

@@ -6,6 +6,7 @@ mod catalogue;
 mod families;
 mod governance;
 mod loops;
+mod outbox;
 mod owed;
 mod pools;
 mod registry;
@@ -38,6 +39,7 @@ pub use catalogue::Described;
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use loops::LoopMetrics;
+pub(crate) use outbox::OutboxMetrics;
 pub(crate) use owed::OwedMetrics;
 pub(crate) use pools::PoolMetrics;
 pub use pools::{PoolLevel, PoolLevels};
@@ -118,6 +120,7 @@ pub struct Metrics {
     pub(crate) families: FamilyMetrics,
     pub(crate) governance: GovernanceMetrics,
     pub(crate) loops: LoopMetrics,
+    pub(crate) outbox: OutboxMetrics,
     pub(crate) owed: OwedMetrics,
     pub(crate) pools: PoolMetrics,
     pub(crate) registry: RegistryMetrics,
@@ -145,6 +148,7 @@ impl Metrics {
             families: FamilyMetrics::new(&mut registry),
             governance: GovernanceMetrics::new(&mut registry),
             loops: LoopMetrics::new(&mut registry),
+            outbox: OutboxMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),
             pools: PoolMetrics::new(&mut registry),
             registry: RegistryMetrics::new(&mut registry),

@@ -1,5 +1,6 @@
 //! Times and sizes of the engine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::limits::Limits;
@@ -70,6 +71,10 @@ pub struct Settings {
     pub unheard_after: Duration,
     /// All live runs are planned anew this often, as if nothing were known of them.
     pub sweep_every: Duration,
+    /// The sink that dead letters are told to; none unless somebody outside wants to hear of them.
+    pub dead_letters: Option<Arc<str>>,
+    /// Messages for outside that their committer did not relay are looked for this often.
+    pub outbox_every: Duration,
     /// Schedules are looked over this often, besides when the time of one comes.
     pub schedules_every: Duration,
     /// A loop that has not moved for this long beyond its rest is stuck. Far longer than any call may take, so that neither
@@ -120,6 +125,8 @@ impl Default for Settings {
             runs_every: Duration::from_secs(1),
             unheard_after: Duration::from_secs(2),
             sweep_every: Duration::from_secs(60),
+            dead_letters: None,
+            outbox_every: Duration::from_secs(1),
             schedules_every: Duration::from_secs(1),
             stuck_after: Duration::from_secs(60),
             leaderless_after: Duration::from_secs(10),

@@ -12,6 +12,7 @@ pub mod entropy;
 pub mod kernel;
 pub mod lanes;
 pub mod memory;
+pub mod outlet;
 pub mod packed;
 pub mod registry;
 pub mod spans;
@@ -28,10 +29,11 @@ pub use lanes::{
     Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
     Settlement, TenantShare,
 };
+pub use outlet::{Delivered, Outlet};
 pub use registry::{SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};
 pub use spans::Spans;
 pub use store::{
-    Activation, Active, Attached, Change, ChangeError, Child, Credentials, Cursor, DagRow, DeadLetterQuery, Erased,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, Credentials, Cursor, DagRow, DeadLetterQuery, Erased,
     EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxEntry,
     OutboxRow, Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions,
     SlotQuery, SnapshotKind, SnapshotRow, Snapshots, Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail,

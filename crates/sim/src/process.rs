@@ -140,6 +140,7 @@ impl Process {
             entropy,
             counters: None,
             spans: None,
+            outlets: Vec::new(),
         };
         let settings = Settings { exclusive_store: shared.is_none(), ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));

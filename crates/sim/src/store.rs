@@ -12,8 +12,8 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Attached, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow,
-    Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
+    Attached, Backlog, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin,
+    LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
 };
 
 use crate::faults::{Fault, Faults};
@@ -289,9 +289,19 @@ impl Timelines for FaultyStore {
 
 #[async_trait]
 impl Upkeep for FaultyStore {
-    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+    async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
         self.before().await?;
-        self.disk.outbox(limit).await
+        self.disk.outbox(after, age, limit).await
+    }
+
+    async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError> {
+        self.before().await?;
+        self.disk.outbox_of(jobs).await
+    }
+
+    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+        self.before().await?;
+        self.disk.backlog(limit).await
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {

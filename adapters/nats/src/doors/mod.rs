@@ -20,7 +20,7 @@ pub(crate) mod ingress;
 mod intake;
 mod letter;
 mod pull;
-mod streams;
+pub(crate) mod streams;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

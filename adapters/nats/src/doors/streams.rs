@@ -49,7 +49,7 @@ fn subjects<D: Door>() -> Vec<String> {
     if D::IS_ADDRESSED { vec![format!("{base}.*"), base] } else { vec![base] }
 }
 
-fn dead_letters(terms: &Terms) -> Config {
+pub(crate) fn dead_letters(terms: &Terms) -> Config {
     Config {
         name: DEAD_STREAM.to_owned(),
         subjects: vec![DEAD_SUBJECT.to_owned()],

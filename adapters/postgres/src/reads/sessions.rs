@@ -1,13 +1,20 @@
 //! Sessions, the outbox and the counts.
 
+use std::time::Duration;
+
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
-use lockgate_ports::{LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{Backlog, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{bounded, get, text};
+
+/// The Store's clock, where a test sets it.
+type Now = Option<i64>;
 
 pub(crate) async fn open_sessions(conn: &mut Conn) -> Result<Vec<SessionRow>, Fault> {
     sessions(&conn.rows(include_str!("../../queries/open_sessions.sql"), &[]).await?)
@@ -52,13 +59,31 @@ pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<Leas
     Ok(leases)
 }
 
-pub(crate) async fn outbox(conn: &mut Conn, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
-    let sql = "SELECT outbox_id, job_id, sink, body FROM outbox ORDER BY outbox_id LIMIT $1";
-    let entry = |row| {
-        let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
-        Ok(OutboxRow { id: get(row, 0)?, job_id: JobId::new(text(row, 1)?), entry })
-    };
-    conn.rows(sql, &[&bounded(limit)]).await?.iter().map(entry).collect()
+pub(crate) async fn outbox(conn: &mut Conn, now: Now, after: i64, age: i64, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
+    let params: [&(dyn ToSql + Sync); 4] = [&now, &after, &age, &bounded(limit)];
+    conn.rows(include_str!("../../queries/outbox.sql"), &params).await?.iter().map(outbox_row).collect()
+}
+
+pub(crate) async fn outbox_of(conn: &mut Conn, jobs: &[JobId]) -> Result<Vec<OutboxRow>, Fault> {
+    let jobs: Vec<&str> = jobs.iter().map(JobId::as_str).collect();
+    let rows = conn.rows(include_str!("../../queries/outbox_of.sql"), &[&jobs]).await?;
+    let mut rows = rows.iter().map(outbox_row).collect::<Result<Vec<_>, Fault>>()?;
+    rows.sort_unstable_by_key(|row| row.id);
+    Ok(rows)
+}
+
+pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<Backlog, Fault> {
+    let rows = conn.rows(include_str!("../../queries/backlog.sql"), &[&now, &bounded(limit)]).await?;
+    let row = rows.first().ok_or_else(|| Fault::Row("the outbox cannot be counted".to_owned()))?;
+    let (rows, oldest): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
+    let oldest = Duration::from_millis(u64::try_from(oldest.unwrap_or_default()).unwrap_or_default());
+    Ok(Backlog { rows: rows.unsigned_abs(), oldest })
+}
+
+fn outbox_row(row: &Row) -> Result<OutboxRow, Fault> {
+    let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
+    let at = Timestamp::from_millis(get(row, 4)?);
+    Ok(OutboxRow { id: get(row, 0)?, job_id: JobId::new(text(row, 1)?), at, entry })
 }
 
 pub(crate) async fn totals(conn: &mut Conn) -> Result<Totals, Fault> {

@@ -100,7 +100,7 @@ impl<'a> Sides<'a> {
         }
         if !self.outbox.is_empty() {
             let column = |at: usize| -> Param<'a> { Box::new(self.outbox.iter().map(|row| row[at]).collect::<Vec<_>>()) };
-            let params = vec![column(0), column(1), column(2)];
+            let params: Vec<Param<'a>> = vec![Box::new(now), column(0), column(1), column(2)];
             calls.push(Call { sql: include_str!("../../queries/keep_outbox.sql"), params });
         }
         calls.extend(self.part_call());

@@ -83,7 +83,15 @@ fn run(id: &str, state: RunState) -> RunChange {
     let text = r#"{"id":"run","dag":{"name":"etl","version":1},"tenant":"acme","actor":"ann","params":"{}","began_at":0}"#;
     let head: RunHead = serde_json::from_str(text).unwrap();
     let head = RunHead { id: id.into(), version: 1, state, ..head };
-    RunChange { head, nodes: Vec::new(), jobs: Vec::new(), heard: Vec::new(), key: None, audit: Vec::new() }
+    RunChange {
+        head,
+        nodes: Vec::new(),
+        jobs: Vec::new(),
+        heard: Vec::new(),
+        key: None,
+        audit: Vec::new(),
+        outbox: Vec::new(),
+    }
 }
 
 #[tokio::test]

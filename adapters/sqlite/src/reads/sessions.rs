@@ -1,9 +1,11 @@
 //! Sessions and the outbox.
 
+use std::time::Duration;
+
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{LeaseRow, OutboxEntry, OutboxRow, SessionRow};
+use lockgate_ports::{Backlog, LeaseRow, OutboxEntry, OutboxRow, SessionRow};
 use rusqlite::{Connection, Row};
 
 use super::{bounded, collect, text};
@@ -38,10 +40,35 @@ pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>,
     })
 }
 
-pub(crate) fn outbox(conn: &Connection, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
-    let sql = "SELECT outbox_id, job_id, sink, body FROM outbox ORDER BY outbox_id LIMIT ?1";
-    collect(conn, sql, [bounded(limit)], |row| {
-        let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
-        Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(row, 1)?), entry })
-    })
+const OUTBOX: &str = "outbox_id, job_id, sink, body, at";
+
+/// Rows committed until then.
+pub(crate) fn outbox(conn: &Connection, after: i64, until: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
+    let sql = format!("SELECT {OUTBOX} FROM outbox WHERE outbox_id > ?1 AND at <= ?2 ORDER BY outbox_id LIMIT ?3");
+    collect(conn, &sql, (after, until.as_millis(), bounded(limit)), outbox_row)
+}
+
+pub(crate) fn outbox_of(conn: &Connection, jobs: &[JobId]) -> Result<Vec<OutboxRow>, Fault> {
+    let sql = format!("SELECT {OUTBOX} FROM outbox WHERE job_id = ?1");
+    let mut rows = Vec::new();
+    for job in jobs {
+        rows.extend(collect(conn, &sql, [job.as_str()], outbox_row)?);
+    }
+    rows.sort_unstable_by_key(|row| row.id);
+    rows.dedup_by_key(|row| row.id);
+    Ok(rows)
+}
+
+pub(crate) fn backlog(conn: &Connection, now: Timestamp, limit: usize) -> Result<Backlog, Fault> {
+    let sql = "SELECT COUNT(*), MIN(at) FROM (SELECT at FROM outbox ORDER BY outbox_id LIMIT ?1)";
+    let (rows, oldest): (i64, Option<i64>) =
+        conn.prepare_cached(sql)?.query_row([bounded(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let oldest = oldest.map_or(Duration::ZERO, |at| now.since(Timestamp::from_millis(at)));
+    Ok(Backlog { rows: rows.unsigned_abs(), oldest })
+}
+
+fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, Fault> {
+    let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
+    let at = Timestamp::from_millis(row.get(4)?);
+    Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(row, 1)?), at, entry })
 }

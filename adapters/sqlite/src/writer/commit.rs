@@ -145,8 +145,9 @@ impl Ledger<'_> {
     }
 
     fn keep_outbox(&self, job_id: &JobId, entry: &OutboxEntry) -> Result<(), Fault> {
-        let mut insert = self.conn.prepare_cached("INSERT INTO outbox (job_id, sink, body) VALUES (?1, ?2, ?3)")?;
-        insert.execute(params![job_id.as_str(), &*entry.sink, entry.body.as_str()])?;
+        let sql = "INSERT INTO outbox (job_id, sink, body, at) VALUES (?1, ?2, ?3, ?4)";
+        let columns = params![job_id.as_str(), &*entry.sink, entry.body.as_str(), self.now.as_millis()];
+        self.conn.prepare_cached(sql)?.execute(columns)?;
         Ok(())
     }
 

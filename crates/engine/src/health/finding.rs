@@ -25,10 +25,11 @@ pub enum Trouble {
     LanesAway,
     KernelAway,
     BusAway,
+    OutboxLate,
 }
 
 impl Trouble {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
@@ -40,6 +41,7 @@ impl Trouble {
         Self::LanesAway,
         Self::KernelAway,
         Self::BusAway,
+        Self::OutboxLate,
     ];
 
     pub const fn code(self) -> &'static str {
@@ -55,6 +57,7 @@ impl Trouble {
             Self::LanesAway => "lanes_away",
             Self::KernelAway => "kernel_away",
             Self::BusAway => "bus_away",
+            Self::OutboxLate => "outbox_late",
         }
     }
 
@@ -69,7 +72,7 @@ impl Trouble {
             | Self::StoreFull
             | Self::StoreDamaged
             | Self::LoopStuck => true,
-            Self::NoLeader | Self::LanesAway | Self::KernelAway | Self::BusAway => false,
+            Self::NoLeader | Self::LanesAway | Self::KernelAway | Self::BusAway | Self::OutboxLate => false,
         }
     }
 
@@ -95,6 +98,10 @@ impl Trouble {
             Self::LanesAway => "bring Redis back: until then nothing new is claimed, and submits and results go on",
             Self::KernelAway => "bring the safety kernel back: until then its circuit breaker and the fail mode decide",
             Self::BusAway => "bring NATS back: until then other processes notice news by looking, seconds later",
+            Self::OutboxLate => {
+                "look at the sink that is named: is it up, has it room, may we write to it? Messages wait in the Store until it \
+                 takes them, and nothing of them is lost"
+            }
         }
     }
 }
@@ -113,6 +120,7 @@ pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
         lanes(view),
         (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
         view.bus_away.clone().map(|why| (Trouble::BusAway, format!("the bus does not reach other processes: {why}"))),
+        view.outbox_late.clone().map(|why| (Trouble::OutboxLate, why)),
     ];
     found.into_iter().flatten().map(|(trouble, detail)| Finding { trouble, detail }).collect()
 }

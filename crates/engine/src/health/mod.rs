@@ -104,6 +104,8 @@ pub struct HealthView {
     pub lanes: Condition,
     /// Why rings do not reach other processes, if they do not.
     pub bus_away: Option<String>,
+    /// Why messages for outside are late, if they are and this process relays for all.
+    pub outbox_late: Option<String>,
     pub kernel: KernelView,
     pub loops: Vec<LoopView>,
     pub leaders: Vec<LeaderView>,
@@ -159,6 +161,7 @@ impl Engine {
             store: StoreView { took: seen.took(), state: seen.state },
             lanes: inner.lanes.lock().clone(),
             bus_away: inner.ports.bus.away(),
+            outbox_late: inner.outgoing.late(),
             kernel: KernelView {
                 elsewhere: kernel.is_elsewhere(),
                 ready: kernel.ready(),

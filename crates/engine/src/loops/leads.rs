@@ -19,6 +19,7 @@ pub(crate) enum Lead {
     Families,
     Ledger,
     Limits,
+    Outbox,
     Pending,
     Placing,
     Rebuild,
@@ -38,6 +39,7 @@ impl Lead {
         Self::Families,
         Self::Ledger,
         Self::Limits,
+        Self::Outbox,
         Self::Pending,
         Self::Placing,
         Self::Rebuild,
@@ -57,6 +59,7 @@ impl Lead {
             Self::Families => "lockgate:families",
             Self::Ledger => "lockgate:bypass:ledger",
             Self::Limits => "lockgate:limits",
+            Self::Outbox => "lockgate:outbox:relay",
             Self::Pending => "lockgate:replayer:pending",
             Self::Placing => "lockgate:placing",
             Self::Rebuild => "lanes:rebuild",
@@ -83,7 +86,7 @@ impl Lead {
             Self::Seals => Some(("scheduler", settings.seal_every)),
             Self::Runs => Some(("orchestrator", settings.runs_every)),
             Self::Schedules => Some(("orchestrator", settings.schedules_every)),
-            Self::Placing | Self::Rebuild | Self::Scans => None,
+            Self::Outbox | Self::Placing | Self::Rebuild | Self::Scans => None,
         }
     }
 }

@@ -20,6 +20,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const OWED_EVERY: u32 = 5;
 /// More than this many are as bad as this many.
 const OWED_COUNTED: usize = 100;
+const OUTBOX_COUNTED: usize = 10_000;
 
 /// Tenants with gauges of their own: those with the most claims.
 const TENANTS_SHOWN: usize = 100;
@@ -100,6 +101,7 @@ impl Inner {
         let pending = self.ports.store.pending(ReadyKey::default(), 1).await?;
         let head = self.ports.store.head().await?;
         let unsealed = self.ports.store.audit(head.map_or(0, |head| head.last), 1).await?;
+        self.metrics.outbox.waits(self.ports.store.backlog(OUTBOX_COUNTED).await?);
         let now = self.ports.clock.now();
         let age = |since: Option<_>| since.map_or(Duration::ZERO, |since| now.since(since));
         self.metrics.owed.oldest_pending(age(pending.first().map(|job| job.life.due_at)));

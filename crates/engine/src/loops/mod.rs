@@ -16,6 +16,7 @@ mod levels;
 mod limits;
 mod meters;
 mod neighbours;
+mod outbox;
 mod pending;
 mod placing;
 mod policies;
@@ -64,6 +65,9 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     }
     if let Some(counters) = inner.ports.counters.clone() {
         starting.start("bypassed", |inner, stop| bypassed::run(inner, counters, stop));
+    }
+    if !inner.ports.outlets.is_empty() {
+        starting.start("outbox", outbox::run);
     }
     // Whoever takes submits: by calls, or by letters.
     if roles.gateway || roles.scheduler {

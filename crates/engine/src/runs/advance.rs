@@ -14,6 +14,7 @@ use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 use crate::Inner;
 use crate::journal;
 use crate::metrics::Ended;
+use crate::outgoing::senders_of_runs;
 use crate::traces::{Entry, Lap};
 
 /// Who stops jobs of a run that does not go on.
@@ -54,7 +55,9 @@ impl Inner {
         let began = self.traces.begin();
         let (changes, births, verdict) = self.changes(&mut planned).await;
         let committing = self.traces.begin();
+        let senders = senders_of_runs(&changes);
         let committed = self.ports.store.advance(changes).await;
+        self.relay_soon(senders);
         if let Err(error) = &committed {
             self.health.store_failed(error);
         }
@@ -106,6 +109,7 @@ impl Inner {
             changes.push(RunChange {
                 head: next.head.clone(),
                 nodes: std::mem::take(&mut next.nodes),
+                outbox: self.letters_out(&jobs),
                 jobs,
                 heard: std::mem::take(&mut planned.heard),
                 key: planned.key.take(),

@@ -6,6 +6,7 @@ mod bounds;
 mod bypasses;
 mod cluster;
 mod families;
+mod letters;
 mod numbers;
 mod outputs;
 mod places;

@@ -105,7 +105,9 @@ async fn a_process_that_starts_beside_another(witness: &mut Witness) {
 #[tokio::test(start_paused = true)]
 async fn every_family_moves_and_is_in_the_reference() {
     // Rows that wait to be sealed are seen only if sealing takes its time.
-    let stage = Stage::with(Settings { seal_every: Duration::from_secs(60), ..Settings::default() });
+    let sink = Some("nats:sys.job.dlq".into());
+    let stage = Stage::with(Settings { seal_every: Duration::from_secs(60), dead_letters: sink, ..Settings::default() });
+    stage.outlet.set_refusing(true);
     let mut witness = Witness::default();
     ends_of_all_kinds(&stage, &mut witness).await;
     a_kernel_that_goes_away(&stage, &mut witness).await;
@@ -117,6 +119,11 @@ async fn every_family_moves_and_is_in_the_reference() {
     witness.wait_for(&stage, &["lockgate_barriers_total", "lockgate_children_submitted_total"]).await;
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
     a_process_that_starts_beside_another(&mut witness).await;
+    witness
+        .wait_for(&stage, &["lockgate_outbox_waiting", "lockgate_outbox_oldest_seconds", "lockgate_outbox_failed_total"])
+        .await;
+    stage.outlet.set_refusing(false);
+    witness.wait_for(&stage, &["lockgate_outbox_relayed_total"]).await;
 
     let described = stage.engine.metrics().described();
     let elsewhere = |name: &str| ELSEWHERE.iter().find(|(family, ..)| *family == name);

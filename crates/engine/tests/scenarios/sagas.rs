@@ -283,7 +283,8 @@ pub(crate) async fn an_entry_that_nobody_can_read(stage: &Stage) {
     }
     run.head.version += 1;
     let (head, nodes) = (run.head, run.nodes.into_iter().collect());
-    let change = RunChange { head, nodes, jobs: Vec::new(), heard: Vec::new(), key: None, audit: Vec::new() };
+    let change =
+        RunChange { head, nodes, jobs: Vec::new(), heard: Vec::new(), key: None, audit: Vec::new(), outbox: Vec::new() };
     stage.store.advance(vec![change]).await.expect("written").pop().expect("an answer").expect("taken");
     stage.ask(RunOrder::Cancel { compensate: true, note: None }).await;
     stage.saga_is(RunState::CompensationStuck).await;

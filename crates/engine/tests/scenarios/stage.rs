@@ -15,7 +15,7 @@ use lockgate_engine::{
     Acknowledged, Activated, ApiError, Assignment, Attachment, Beat, ConfigText, Engine, FromWorker, Hello, InventoryItem,
     LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
-use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryOutlet, MemoryStore, SeededEntropy};
 use lockgate_ports::{BreakerMove, Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -61,6 +61,8 @@ pub(crate) struct Stage {
     pub(crate) counters: Arc<MemoryCounters>,
     /// What it wrote about its work.
     pub(crate) spans: Arc<Recorder>,
+    /// The world outside.
+    pub(crate) outlet: Arc<MemoryOutlet>,
     clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
     stop: watch::Sender<bool>,
@@ -101,9 +103,18 @@ impl Stage {
     }
 
     fn beside_on(&self, bus: Arc<MemoryBus>) -> Self {
+        self.beside_as(bus, Settings { exclusive_store: false, ..Settings::default() })
+    }
+
+    /// Another process on the same ground that is set up otherwise.
+    pub(crate) fn beside_with(&self, settings: Settings) -> Self {
+        self.beside_as(Arc::new(self.bus.another()), settings)
+    }
+
+    fn beside_as(&self, bus: Arc<MemoryBus>, settings: Settings) -> Self {
         let (store, lanes, counters) = (self.store.clone(), self.lanes.clone(), self.counters.clone());
         let ground = Ground { store, lanes, bus, counters, clock: self.clock.clone(), entropy: self.entropy.clone() };
-        Self::on(ground, Settings { exclusive_store: false, ..Settings::default() })
+        Self::on(ground, settings)
     }
 
     fn on(ground: Ground, settings: Settings) -> Self {
@@ -112,6 +123,7 @@ impl Stage {
         let kernel_off = Arc::new(AtomicBool::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
+        let outlet = Arc::new(MemoryOutlet::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
             lanes: lanes.clone(),
@@ -125,6 +137,7 @@ impl Stage {
             clock: clock.clone(),
             entropy: entropy.clone(),
             spans: Some(spans.clone()),
+            outlets: vec![outlet.clone()],
         };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let (stop, stopping) = watch::channel(false);
@@ -140,6 +153,7 @@ impl Stage {
             breaker_moves,
             counters,
             spans,
+            outlet,
             clock,
             entropy,
             stop,

@@ -11,6 +11,7 @@ mod letters;
 mod numbers;
 mod outposts;
 mod parts;
+mod relay;
 mod roles;
 mod routing;
 mod wiring;
@@ -120,6 +121,9 @@ pub(crate) struct Serve {
     outposts: outposts::OutpostArgs,
 
     #[command(flatten)]
+    relay: relay::RelayArgs,
+
+    #[command(flatten)]
     governance: governance::GovernanceArgs,
 
     #[command(flatten)]
@@ -190,6 +194,7 @@ impl Serve {
         }
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
+        self.relay.check(cast, self.servers.is_shared()?)?;
         self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
     }

@@ -43,6 +43,7 @@ async fn server_with_room_for(pages: u32) -> Small {
         clock: clock.clone(),
         entropy: Arc::new(SeededEntropy::new(1)),
         spans: None,
+        outlets: Vec::new(),
     };
     let settings = Settings { prune_every: PRUNE_EVERY, ..Settings::default() };
     let retention = settings.retention;

@@ -5,6 +5,7 @@ mod clock;
 mod counters;
 mod entropy;
 mod lanes;
+mod outlet;
 mod store;
 
 pub use bus::MemoryBus;
@@ -12,4 +13,5 @@ pub use clock::ManualClock;
 pub use counters::{Buckets, MemoryCounters, OnlyLooking, Windows};
 pub use entropy::SeededEntropy;
 pub use lanes::{Bounds, MemoryLanes};
+pub use outlet::MemoryOutlet;
 pub use store::{MemoryBackup, MemoryStore, Mood};

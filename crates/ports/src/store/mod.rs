@@ -34,7 +34,7 @@ pub use sessions::{Attached, SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use tenants::{Erased, Tenants, Usage};
 pub use timelines::Timelines;
-pub use upkeep::{OutboxRow, Totals, Upkeep};
+pub use upkeep::{Backlog, OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
 pub trait Store:

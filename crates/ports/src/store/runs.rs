@@ -13,12 +13,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::{NodeKey, NodeRun, Run, RunHead, RunState};
-use lockgate_core::ids::{ActorId, JobSeq, RunId, TenantId};
+use lockgate_core::ids::{ActorId, JobId, JobSeq, RunId, TenantId};
 use lockgate_core::job::{Job, Transition};
 use lockgate_core::request::{Json, RequestHash};
 use lockgate_core::time::Timestamp;
 
-use super::{Cursor, Listing, StoreError};
+use super::{Change, Cursor, Listing, OutboxEntry, StoreError};
 
 #[async_trait]
 pub trait Runs: Send + Sync {
@@ -105,6 +105,22 @@ pub struct RunChange {
     /// Names a new run to later starts, as long as other keys live.
     pub key: Option<RunKey>,
     pub audit: Vec<AuditEntry>,
+    /// What must leave the system because of its jobs.
+    pub outbox: Vec<(JobId, OutboxEntry)>,
+}
+
+impl RunChange {
+    /// Its jobs, each with what must leave because of it.
+    pub fn births(jobs: Vec<Transition>, outbox: Vec<(JobId, OutboxEntry)>) -> Vec<Change> {
+        let mut changes: Vec<Change> = jobs.into_iter().map(Change::from).collect();
+        for (job, entry) in outbox {
+            let of = changes.iter_mut().find(|change| change.transition.job.request.job_id == job);
+            if let Some(change) = of {
+                change.outbox.push(entry);
+            }
+        }
+        changes
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

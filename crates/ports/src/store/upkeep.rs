@@ -4,13 +4,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::ids::JobId;
+use lockgate_core::time::Timestamp;
 
 use super::{OutboxEntry, StoreError};
 
 #[async_trait]
 pub trait Upkeep: Send + Sync {
-    /// Oldest outbox rows first.
-    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError>;
+    /// Outbox rows after a number that are at least this old by the Store's clock, in the order of their numbers. 0 is before
+    /// all of them. Rows of one job are numbered in the order of its commits; one of another job may come late with a lower
+    /// number, so whoever wants all of them begins again from 0.
+    async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// All outbox rows of these jobs, in the order of their numbers.
+    async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// What waits in the outbox, of which no more than `limit` rows are looked at.
+    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError>;
 
     /// Forgets rows that their sink acknowledged.
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError>;
@@ -35,7 +44,18 @@ pub trait Upkeep: Send + Sync {
 pub struct OutboxRow {
     pub id: i64,
     pub job_id: JobId,
+    /// When it was committed, by the Store's clock.
+    pub at: Timestamp,
     pub entry: OutboxEntry,
+}
+
+/// Outbox rows that no sink has acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Of those that were looked at.
+    pub rows: u64,
+    /// For how long the oldest of them has been waiting, by the Store's clock.
+    pub oldest: Duration,
 }
 
 /// Indexed by priority, in the order of `Priority::ALL`.

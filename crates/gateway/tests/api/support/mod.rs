@@ -86,6 +86,7 @@ impl Server {
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(7)),
             spans: None,
+            outlets: Vec::new(),
         };
         let mut registry = Registry::default();
         let engine = Engine::new(ports, engine, Metrics::new(&mut registry));

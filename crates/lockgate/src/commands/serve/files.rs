@@ -142,6 +142,7 @@ mod tests {
             clock,
             entropy: Arc::new(SeededEntropy::new(7)),
             spans: None,
+            outlets: Vec::new(),
         };
         Engine::new(ports, Settings::default(), Metrics::new(&mut Registry::default()))
     }

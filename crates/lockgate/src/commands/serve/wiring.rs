@@ -113,6 +113,7 @@ impl Server {
             entropy: entropy.clone(),
             counters: ground.counters,
             spans: exporter.clone().map(|exporter| exporter as Arc<dyn Spans>),
+            outlets: serve.outlets(&entropy).await?,
         };
         let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
@@ -134,7 +135,6 @@ impl Server {
         let gateway = Gateway { engine: engine.clone(), clock, settings };
         let admin = first_key(serve, &engine, &identity.access).await?;
         let letters = serve.letters(&gateway, entropy, &mut registry).await?.map(letters_part);
-        let inner = crew.door.map(|door| api_part("the built-in worker's door", gateway.behind(), door));
         Ok(Self {
             listen,
             metrics,
@@ -146,10 +146,10 @@ impl Server {
             handle: engine.clone(),
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
             engine: engine_part(engine),
+            inner: crew.door.map(|door| api_part("the built-in worker's door", gateway.behind(), door)),
             metrics_server: metrics_part(gateway.clone(), numbers, registry),
             gateway: api_part("the API", gateway, api),
             letters,
-            inner,
             worker: worker.map(built_in),
             spans: exporter.map(spans_part),
         })
@@ -263,6 +263,7 @@ impl Serve {
             retention: self.retention,
             fail_mode: self.governance.fail_mode(),
             release_rate: self.governance.release_rate,
+            dead_letters: self.relay.sink(),
             ..Settings::default()
         }
     }

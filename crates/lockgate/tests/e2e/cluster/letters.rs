@@ -130,3 +130,46 @@ async fn a_letter_becomes_a_job_of_the_key_that_stands_for_letters() {
     let head = kept.await.expect("a dead letter");
     assert!(head.contains("x-lockgate-reason: the message is not"), "{head}");
 }
+
+/// The headers and the body of the next dead letter.
+async fn told(dead: &mut Sender) -> (String, serde_json::Value) {
+    let (head, body) = tokio::time::timeout(PATIENCE, dead.next()).await.expect("a dead letter in time");
+    (head, serde_json::from_slice(&body).expect("JSON"))
+}
+
+/// Messages in the stream of dead letters, if it is there.
+async fn stored(port: u16) -> Option<u64> {
+    let mut asking = Sender::connect(port, &["answers"]).await;
+    asking.write(b"PUB $JS.API.STREAM.INFO.LOCKGATE_DLQ answers 0\r\n\r\n").await;
+    let (_, body) = tokio::time::timeout(PATIENCE, asking.next()).await.expect("an answer");
+    let info: serde_json::Value = serde_json::from_slice(&body).ok()?;
+    info["state"]["messages"].as_u64()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_is_told_to_nats_also_after_it_was_away_and_wiped() {
+    let mut ground = Ground::start();
+    let mut dead = Sender::connect(ground.nats.port(), &["sys.job.dlq"]).await;
+    let telling = ["--nats-dead-letters"];
+    let server = ground.process("gateway,worker", &telling).await;
+    let _scheduler = ground.process("scheduler,orchestrator", &telling).await;
+    let mut client = server.client().await;
+    let failing = |id: &str| v1::NewJob { max_attempts: Some(1), ..job(id, "job.always_fail", "null") };
+    client.submit_jobs(v1::SubmitJobsRequest { jobs: vec![failing("bad-1")] }).await.expect("taken");
+    let (head, letter) = told(&mut dead).await;
+    assert!(head.contains("Nats-Msg-Id: default:outbox:") && head.contains("x-lockgate-job: bad-1"), "{head}");
+    assert_eq!((&letter["kind"], &letter["job_id"]), (&"dead_letter".into(), &"bad-1".into()), "{letter}");
+    assert_eq!((&letter["state"], &letter["tenant"]), (&"FAILED".into(), &"default".into()), "{letter}");
+
+    ground.nats.kill();
+    client.submit_jobs(v1::SubmitJobsRequest { jobs: vec![failing("bad-2")] }).await.expect("taken");
+    server.wait_for_output(&["dlq", "list"], "bad-2").await;
+    assert_eq!(ground.sql("SELECT job_id FROM outbox").await, "bad-2", "it waits in the Store");
+    ground.nats.wipe().expect("NATS starts again with nothing");
+    let (mut again, deadline) = (tokio::time::interval(Duration::from_millis(100)), Instant::now() + PATIENCE);
+    while ground.sql("SELECT count(*) FROM outbox").await != "0" {
+        assert!(Instant::now() < deadline, "it still waits");
+        again.tick().await;
+    }
+    assert_eq!(stored(ground.nats.port()).await, Some(1), "the stream was made again");
+}

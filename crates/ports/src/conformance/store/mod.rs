@@ -186,6 +186,8 @@ macro_rules! store_conformance {
             }
             upkeep {
                 the_outbox_is_read_in_order_until_acknowledged,
+                the_outbox_is_read_by_age_and_by_job,
+                what_a_step_of_a_run_sends_out_is_in_its_commit,
                 a_refused_change_leaves_no_outbox_row,
                 pruning_takes_the_oldest_ends_first,
                 pruning_spares_live_jobs_and_takes_all_that_belongs,

@@ -113,7 +113,15 @@ pub(super) fn over(h: &StoreHarness, head: &RunHead) -> RunHead {
 
 /// A step that only writes its head.
 pub(super) fn change(head: RunHead) -> RunChange {
-    RunChange { head, nodes: Vec::new(), jobs: Vec::new(), heard: Vec::new(), key: None, audit: Vec::new() }
+    RunChange {
+        head,
+        nodes: Vec::new(),
+        jobs: Vec::new(),
+        heard: Vec::new(),
+        key: None,
+        audit: Vec::new(),
+        outbox: Vec::new(),
+    }
 }
 
 pub(super) fn node(at: u32, state: NodeState) -> (NodeKey, NodeRun) {

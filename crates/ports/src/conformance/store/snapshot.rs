@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::audit::{AuditRow, Block};
 use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId, TenantId};
@@ -41,8 +42,8 @@ pub(super) async fn snapshot(store: &dyn Store, all: &Known) -> Found<Snapshot> 
     }
     add(&mut parts, "open sessions", store.open_sessions().await?);
     add(&mut parts, "closed holding", store.closed_holding().await?);
-    let outbox = store.outbox(1_000).await?;
-    add(&mut parts, "outbox", outbox.into_iter().map(|row| (row.job_id, row.entry)).collect::<Vec<_>>());
+    let outbox = store.outbox(0, Duration::ZERO, 1_000).await?;
+    add(&mut parts, "outbox", outbox.into_iter().map(|row| (row.job_id, row.at, row.entry)).collect::<Vec<_>>());
     add(&mut parts, "totals", store.totals().await?);
     add(&mut parts, "usage", store.usage(&["other", "nobody", "acme"].map(Into::into)).await?);
     add(&mut parts, "tenants", everybody(store).await?);

@@ -1,6 +1,7 @@
 //! Forgetting a tenant.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditEntry, Block};
 use lockgate_core::dag::{NodeState, RunHead};
@@ -85,7 +86,8 @@ async fn traces(h: &StoreHarness, tenant: &str) -> Found<String> {
     let slots = h.store.list_slots(slots).await?.items;
     let dags = h.store.dags(&owner, None, 100).await?;
     let logs = h.store.logs(&format!("{tenant}-done").as_str().into(), 0, 10).await?;
-    let outbox = h.store.outbox(100).await?.into_iter().filter(|row| row.job_id.as_str().starts_with(tenant));
+    let outbox =
+        h.store.outbox(0, Duration::ZERO, 100).await?.into_iter().filter(|row| row.job_id.as_str().starts_with(tenant));
     let outbox: Vec<_> = outbox.collect();
     let due = h.store.due_schedules(100).await?.into_iter().filter(|row| row.tenant == owner).count();
     Ok(format!("{jobs:?} {letters:?} {runs:?} {schedules:?} {slots:?} {dags:?} {logs:?} {outbox:?} {due}"))
@@ -193,7 +195,7 @@ pub async fn what_was_pruned_while_erasing_is_told_too(h: &StoreHarness) -> Proo
     }
     assert_eq!(erase(h, "acme", 1).await?, Erased { jobs: 1, ..Erased::default() });
     h.advance_ms(1);
-    assert_eq!(h.store.prune(std::time::Duration::ZERO, 10).await?, 1);
+    assert_eq!(h.store.prune(Duration::ZERO, 10).await?, 1);
     assert_eq!((erase(h, "acme", 1).await?.done, erasures(h).await?), (true, 1));
     let start = head(h, "run-a");
     h.advance(change(start.clone())).await??;

@@ -7,9 +7,12 @@ use lockgate_core::job::Transition;
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{Json, NewJob};
 
-use super::stage::{Found, Proof, StoreHarness, allow, cancel, fatal, new_job, profile, replay, success};
+use super::runs_stage::{change, head, job_in};
+use super::stage::{Found, Proof, StoreHarness, allow, cancel, deny, fatal, new_job, profile, replay, success};
 use crate::clock::Clock;
-use crate::store::{CLOSED_LIFE, Change, ChangeError, DeadLetterQuery, LogLine, OutboxEntry, Totals};
+use crate::store::{
+    Backlog, CLOSED_LIFE, Change, ChangeError, DeadLetterQuery, LogLine, OutboxEntry, OutboxRow, RunChange, Totals,
+};
 
 fn telling(transition: Transition, bodies: &[u32]) -> Change {
     let entry = |n: &u32| OutboxEntry { sink: Arc::from("webhook"), body: Json::trusted(n.to_string()) };
@@ -17,7 +20,7 @@ fn telling(transition: Transition, bodies: &[u32]) -> Change {
 }
 
 async fn waiting(h: &StoreHarness) -> Found<Vec<(i64, String, String)>> {
-    let rows = h.store.outbox(100).await?;
+    let rows = h.store.outbox(0, Duration::ZERO, 100).await?;
     Ok(rows.iter().map(|row| (row.id, row.job_id.to_string(), row.entry.body.as_str().to_owned())).collect())
 }
 
@@ -29,14 +32,52 @@ pub async fn the_outbox_is_read_in_order_until_acknowledged(h: &StoreHarness) ->
     let rows = waiting(h).await?;
     let told: Vec<(&str, &str)> = rows.iter().map(|(_, job, body)| (job.as_str(), body.as_str())).collect();
     assert_eq!(told, [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")]);
-    assert_eq!(h.store.outbox(2).await?.len(), 2);
-    assert_eq!(&*h.store.outbox(1).await?[0].entry.sink, "webhook");
+    assert_eq!(&*h.store.outbox(0, Duration::ZERO, 1).await?[0].entry.sink, "webhook");
+    let page = h.store.outbox(rows[0].0, Duration::ZERO, 2).await?;
+    assert_eq!(page.iter().map(|row| row.id).collect::<Vec<_>>(), [rows[1].0, rows[2].0]);
+    assert_eq!(h.store.outbox(rows[3].0, Duration::ZERO, 10).await?, []);
     h.store.outbox_done(&[rows[0].0, rows[2].0]).await?;
     assert_eq!(waiting(h).await?, [rows[1].clone(), rows[3].clone()]);
     h.store.outbox_done(&[rows[1].0, rows[3].0, 999]).await?;
     let c = h.birth("acme", new_job("c"), allow())?;
     h.commit(telling(c, &[5])).await??;
     assert!(waiting(h).await?[0].0 > rows[3].0, "a late acknowledgement must not hit a new row");
+    Ok(())
+}
+
+pub async fn the_outbox_is_read_by_age_and_by_job(h: &StoreHarness) -> Proof {
+    assert_eq!(h.store.backlog(10).await?, Backlog::default());
+    let first = h.clock.now();
+    let (a, b) = (h.birth("acme", new_job("a"), allow())?, h.birth("acme", new_job("b"), allow())?);
+    h.store.commit(vec![telling(a, &[1]), telling(b, &[2])]).await?;
+    h.advance_ms(5_000);
+    let ended = h.load("a").await?.next(cancel(), &h.env(allow()))?;
+    h.commit(telling(ended, &[3])).await??;
+    let bodies = |rows: Vec<OutboxRow>| rows.iter().map(|row| row.entry.body.as_str().to_owned()).collect::<Vec<_>>();
+    let (age, soon) = (Duration::from_secs(5), Duration::from_millis(5_001));
+    let old = h.store.outbox(0, age, 10).await?;
+    assert!(old.iter().all(|row| row.at == first), "{old:?}");
+    assert_eq!(bodies(old), ["1", "2"]);
+    assert_eq!(h.store.outbox(0, soon, 10).await?, []);
+    assert_eq!(bodies(h.store.outbox_of(&["a".into(), "nobody".into(), "a".into()]).await?), ["1", "3"]);
+    assert_eq!(bodies(h.store.outbox_of(&["b".into(), "a".into()]).await?), ["1", "2", "3"]);
+    assert_eq!(h.store.outbox_of(&[]).await?, []);
+    assert_eq!(h.store.backlog(10).await?, Backlog { rows: 3, oldest: age });
+    assert_eq!(h.store.backlog(2).await?.rows, 2);
+    Ok(())
+}
+
+pub async fn what_a_step_of_a_run_sends_out_is_in_its_commit(h: &StoreHarness) -> Proof {
+    let jobs = vec![job_in(h, "run-a", 0, deny())?, job_in(h, "run-a", 1, deny())?];
+    let entry = || OutboxEntry { sink: Arc::from("nats:sys.job.dlq"), body: Json::trusted("7") };
+    let outbox = vec![("run-a.1".into(), entry())];
+    h.advance(RunChange { jobs, outbox, ..change(head(h, "run-a")) }).await??;
+    let rows = waiting(h).await?;
+    assert_eq!(rows.iter().map(|(_, job, body)| (job.as_str(), body.as_str())).collect::<Vec<_>>(), [("run-a.1", "7")]);
+    let jobs = vec![job_in(h, "run-a", 2, deny())?];
+    let late = RunChange { jobs, outbox: vec![("run-a.2".into(), entry())], ..change(head(h, "run-a")) };
+    assert!(h.advance(late).await?.is_err());
+    assert_eq!(waiting(h).await?.len(), 1, "a refused step leaves no row");
     Ok(())
 }
 

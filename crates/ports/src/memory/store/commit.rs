@@ -56,7 +56,7 @@ impl Data {
         }
         self.keep_audit(audit);
         for entry in outbox {
-            self.keep_outbox(id.clone(), entry);
+            self.keep_outbox(id.clone(), entry, now);
         }
         // in the commit of the end itself.
         if let Some(run) = told {
@@ -162,8 +162,8 @@ impl Data {
         self.letters.insert(self.last_letter, (seq, letter));
     }
 
-    fn keep_outbox(&mut self, job_id: JobId, entry: OutboxEntry) {
+    fn keep_outbox(&mut self, job_id: JobId, entry: OutboxEntry, at: Timestamp) {
         self.last_outbox += 1;
-        self.outbox.insert(self.last_outbox, OutboxRow { id: self.last_outbox, job_id, entry });
+        self.outbox.insert(self.last_outbox, OutboxRow { id: self.last_outbox, job_id, at, entry });
     }
 }

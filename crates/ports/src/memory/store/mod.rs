@@ -34,9 +34,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Attached, Change, ChangeError, Child, DagRow, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange, RunQuery,
-    RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, DagRow, DeadLetterQuery, EventPage, JobDetail,
+    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange,
+    RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals,
+    Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -321,8 +322,22 @@ impl Trail for MemoryStore {
 
 #[async_trait]
 impl Upkeep for MemoryStore {
-    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
-        Ok(self.open().0.outbox.values().take(limit).cloned().collect())
+    async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        let (data, now) = self.open();
+        let rows = data.outbox.range(after.saturating_add(1)..).map(|(_, row)| row);
+        Ok(rows.filter(|row| row.at <= now - age).take(limit).cloned().collect())
+    }
+
+    async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError> {
+        let (data, _) = self.open();
+        Ok(data.outbox.values().filter(|row| jobs.contains(&row.job_id)).cloned().collect())
+    }
+
+    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+        let (data, now) = self.open();
+        let looked_at = || data.outbox.values().take(limit);
+        let oldest = looked_at().map(|row| now.since(row.at)).max().unwrap_or_default();
+        Ok(Backlog { rows: looked_at().count() as u64, oldest })
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {

@@ -27,7 +27,7 @@ impl Data {
     /// checked as a whole before anything of it is written.
     pub(super) fn advance(&mut self, change: RunChange, now: Timestamp) -> Result<Vec<JobSeq>, RunRefusal> {
         self.admits(&change, now)?;
-        let RunChange { head, nodes, jobs, heard, key, audit } = change;
+        let RunChange { head, nodes, jobs, heard, key, audit, outbox } = change;
         let (id, version) = (head.id.clone(), head.version);
         if let Some(key) = key.filter(|_| version == 1) {
             let taken = TakenKey { run: id.clone(), hash: key.hash, free_at: now + KEY_LIFE };
@@ -50,7 +50,7 @@ impl Data {
             }
         }
         self.keep_audit(audit);
-        let jobs = self.commit(jobs.into_iter().map(Into::into).collect(), now);
+        let jobs = self.commit(RunChange::births(jobs, outbox), now);
         if let Some(parent) = parent {
             self.tell(parent.run, Source::Run(id), now);
         }

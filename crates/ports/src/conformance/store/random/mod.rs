@@ -254,7 +254,7 @@ impl Pair {
 }
 
 async fn acknowledge(store: &dyn Store, count: usize) -> Found<()> {
-    let ids: Vec<i64> = store.outbox(count).await?.into_iter().map(|row| row.id).collect();
+    let ids: Vec<i64> = store.outbox(0, Duration::ZERO, count).await?.into_iter().map(|row| row.id).collect();
     Ok(store.outbox_done(&ids).await?)
 }
 
