@@ -33,14 +33,19 @@ impl Load {
         Self { acknowledged, over, running }
     }
 
-    /// Waits until so many more jobs were acknowledged.
+    /// Waits until so many more jobs were acknowledged, however slowly, as long as it goes on.
     pub(crate) async fn go_on(&self, more: usize) {
-        let wanted = self.acknowledged.load(Ordering::Relaxed) + more;
-        let deadline = Instant::now() + PATIENCE;
+        let mut seen = self.acknowledged.load(Ordering::Relaxed);
+        let wanted = seen + more;
+        let mut deadline = Instant::now() + PATIENCE;
         let mut pause = tokio::time::interval(Duration::from_millis(5));
-        while self.acknowledged.load(Ordering::Relaxed) < wanted {
+        while seen < wanted {
             assert!(Instant::now() < deadline, "the load came to a halt");
             pause.tick().await;
+            let now = self.acknowledged.load(Ordering::Relaxed);
+            if now > seen {
+                (seen, deadline) = (now, Instant::now() + PATIENCE);
+            }
         }
     }
 
