@@ -8,6 +8,7 @@ use lockgate_core::ids::ActorId;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Credentials, StoreError};
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 /// What another process did to a credential is known here after this.
 pub(crate) const FRESH_FOR: Duration = Duration::from_secs(5);
@@ -15,14 +16,22 @@ pub(crate) const FRESH_FOR: Duration = Duration::from_secs(5);
 const GOOD_FOR: Duration = Duration::from_secs(60);
 /// Ids that nobody has are remembered too, so strangers can fill the ring: then it begins anew.
 const KNOWN_MAX: usize = 10_000;
+/// Credentials read from the Store at once: whoever knocks is not let in yet, and counts nowhere else.
+const READS_MAX: usize = 256;
 /// Of one credential one refusal in this time is recorded; all are counted.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
 pub(crate) struct Keyring {
     known: Mutex<BTreeMap<CredentialId, Known>>,
     /// When a refusal was last recorded.
     noted: Mutex<BTreeMap<(CredentialId, ActorId), Timestamp>>,
+    reads: Semaphore,
+}
+
+impl Default for Keyring {
+    fn default() -> Self {
+        Self { known: Mutex::default(), noted: Mutex::default(), reads: Semaphore::new(READS_MAX) }
+    }
 }
 
 #[derive(Clone)]
@@ -45,7 +54,11 @@ impl Keyring {
         if let Some(known) = known.as_ref().filter(|known| age(known) < FRESH_FOR) {
             return Ok(known.credential.clone());
         }
-        match (store.credential(id).await, known) {
+        let read = match self.reads.try_acquire() {
+            Ok(_place) => store.credential(id).await,
+            Err(_) => Err(StoreError::Unavailable("too many credentials are being looked up".into())),
+        };
+        match (read, known) {
             (Ok(credential), _) => {
                 self.learn(id, credential.clone(), now);
                 Ok(credential)
@@ -80,5 +93,63 @@ impl Keyring {
             credential
         });
         known.insert(id.clone(), Known { credential, read_at: now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use lockgate_core::audit::AuditEntry;
+
+    use super::*;
+
+    /// A Store that hangs.
+    struct Stuck;
+
+    #[async_trait]
+    impl Credentials for Stuck {
+        async fn add_credential(&self, _: Credential, _: AuditEntry) -> Result<bool, StoreError> {
+            std::future::pending().await
+        }
+
+        async fn credential(&self, _: &CredentialId) -> Result<Option<Credential>, StoreError> {
+            std::future::pending().await
+        }
+
+        async fn credentials(&self, _: Option<&CredentialId>, _: usize) -> Result<Vec<Credential>, StoreError> {
+            std::future::pending().await
+        }
+
+        async fn end_credential(
+            &self,
+            _: &CredentialId,
+            _: Timestamp,
+            _: AuditEntry,
+        ) -> Result<Option<Credential>, StoreError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn while_the_store_hangs_so_many_are_looked_up_and_others_are_told_at_once() {
+        let (ring, now) = (Arc::new(Keyring::default()), Timestamp::from_millis(1_000_000));
+        let known = CredentialId::from("known");
+        ring.learn(&known, None, now);
+        let knocking: Vec<_> = (0..READS_MAX)
+            .map(|n| {
+                let ring = ring.clone();
+                tokio::spawn(async move { ring.find(&Stuck, &CredentialId::from(format!("k{n}").as_str()), now).await })
+            })
+            .collect();
+        while ring.reads.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(ring.find(&Stuck, &"one-more".into(), now).await.is_err());
+        let nobody = |found: Result<Option<Credential>, StoreError>| found.is_ok_and(|found| found.is_none());
+        assert!(nobody(ring.find(&Stuck, &known, now).await), "what is fresh needs no read");
+        assert!(nobody(ring.find(&Stuck, &known, now + FRESH_FOR).await), "nor does what is still good");
+        knocking.into_iter().for_each(|knock| knock.abort());
     }
 }
