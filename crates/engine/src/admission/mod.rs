@@ -102,12 +102,7 @@ impl Inner {
     }
 
     async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> Grant {
-        let (tenant, actor) = (&caller.tenant, &caller.actor);
-        let of_tenant = quota.submit_rate.map(|rate| (format!("tenant/{tenant}"), rate));
-        // The length tells where the tenant ends.
-        let of_actor = quota.actor_rate.map(|rate| (format!("actor/{}/{tenant}/{actor}", tenant.as_str().len()), rate));
-        let buckets: Vec<(Arc<str>, Rate)> =
-            of_tenant.into_iter().chain(of_actor).map(|(name, rate)| (name.into(), rate)).collect();
+        let buckets = buckets("", caller, quota);
         if buckets.is_empty() || want == 0 {
             return Grant { granted: want, again_in: Duration::ZERO };
         }
@@ -117,6 +112,15 @@ impl Inner {
             return grant;
         }
         self.admission.buckets.take(&buckets, want, self.ports.clock.now())
+    }
+
+    /// How many of so many refused jobs are looked for in the Store, in case they are repeats: as many as the rates let in
+    /// besides. A flood of names must not cost a read for each although all are refused.
+    pub(crate) fn repeats_looked_for(&self, caller: &Caller, want: usize) -> usize {
+        let quotas = self.config.quotas();
+        let buckets = buckets("again/", caller, quotas.of(&caller.tenant));
+        let grant = self.admission.buckets.take(&buckets, u32::try_from(want).unwrap_or(u32::MAX), self.ports.clock.now());
+        want.min(grant.granted as usize)
     }
 
     /// Makes sure that what the tenant has is known where it matters, and not from too long ago.
@@ -145,6 +149,15 @@ impl Inner {
         self.metrics.admission.refused(limited.by);
         ApiError::Limited(limited)
     }
+}
+
+/// Those that a caller takes from.
+fn buckets(kind: &str, caller: &Caller, quota: &Quota) -> Vec<(Arc<str>, Rate)> {
+    let (tenant, actor) = (&caller.tenant, &caller.actor);
+    let of_tenant = quota.submit_rate.map(|rate| (format!("{kind}tenant/{tenant}"), rate));
+    // The length tells where the tenant ends.
+    let of_actor = quota.actor_rate.map(|rate| (format!("{kind}actor/{}/{tenant}/{actor}", tenant.as_str().len()), rate));
+    of_tenant.into_iter().chain(of_actor).map(|(name, rate)| (name.into(), rate)).collect()
 }
 
 /// The pool that a job is offered to first.

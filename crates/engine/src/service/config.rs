@@ -125,7 +125,18 @@ impl Inner {
             Err(newer) => return Err(outdated(kind, newer.in_force)),
         };
         self.configs_once().await?;
+        if matches!(kind, SnapshotKind::Pools | SnapshotKind::Quotas) {
+            self.tell_of_idle_ceilings();
+        }
         Ok(Activated { version, snapshot, unchanged: false, recalled: 0 })
+    }
+
+    /// A ceiling for a pool that does not exist holds nothing back. It is no error: files come into force one after another.
+    fn tell_of_idle_ceilings(&self) {
+        let (quotas, routing) = (self.config.quotas(), self.routing());
+        for pool in quotas.ceilings.pools.keys().filter(|pool| !routing.pools.pools().any(|there| there.name == **pool)) {
+            tracing::warn!(%pool, "ceilings.pools: there is no such pool; the ceiling holds nothing back");
+        }
     }
 
     pub(super) fn config_entry(&self, caller: &Caller, kind: SnapshotKind, subject: &Arc<str>, file: &str) -> AuditEntry {

@@ -59,7 +59,7 @@ impl Engine {
         .await?;
         let mut committed = committed?.into_iter();
         // After the commit: what they repeat may have come in with the same batch.
-        let mut known = inner.known_already(&checked, refused).await;
+        let mut known = inner.known_already(caller, &checked, refused).await;
         Ok(checked
             .into_iter()
             .enumerate()
@@ -86,11 +86,13 @@ impl Inner {
     /// for, so what is let in pays nothing. By place in the batch; the others stay refused, and are counted.
     async fn known_already(
         &self,
+        caller: &Caller,
         checked: &[Checked],
         refused: Vec<Refused>,
     ) -> BTreeMap<usize, Result<Submitted, ApiError>> {
-        let requests: Vec<Arc<JobRequest>> =
+        let mut requests: Vec<Arc<JobRequest>> =
             refused.iter().map(|(_, (request, _))| request).filter(|request| request.is_named()).cloned().collect();
+        requests.truncate(self.repeats_looked_for(caller, requests.len()));
         // While the Store does not answer, they are told to come back as the others are.
         let taken = if requests.is_empty() { Ok(Vec::new()) } else { self.ports.store.taken(&requests).await };
         let mut taken = taken.unwrap_or_default().into_iter();
