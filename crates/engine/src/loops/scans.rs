@@ -21,6 +21,9 @@ const PAGE: usize = 64;
 /// Results in memory, and with a kernel elsewhere, at once; each may have a mebibyte.
 const AT_ONCE: usize = 16;
 
+/// A walk through everything that is owed rests so many times longer than it took, while nobody can look.
+const RESTS: u32 = 10;
+
 /// What came of one result.
 enum Scan {
     Done(Arc<Job>, Input),
@@ -50,10 +53,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// While nobody can look at contents, every result that comes out adds to what is owed: it is walked through once.
+/// While nobody can look at contents, every result that comes out adds to what is owed: it is walked through once, and then
+/// again when a breaker let somebody try in vain, but not all the time.
 #[derive(Default)]
 struct Outage {
     walked: bool,
+    rests_until: Option<Instant>,
     /// Behind results that nobody could look at: those after them have their turn before these are tried again.
     after: JobSeq,
 }
@@ -64,16 +69,21 @@ impl Inner {
         if outage.walked || (!came && !self.leads(Lead::Scans, self.settings.scan_every).await?) {
             return Ok(());
         }
-        let mut after = std::mem::take(&mut outage.after);
+        let (mut after, began) = (std::mem::take(&mut outage.after), Instant::now());
         let from_the_first = after == JobSeq::default();
         loop {
             let mut jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
             let away = !self.ports.kernel.scans();
             let Some(last) = jobs.last() else {
                 outage.walked = away && from_the_first;
+                outage.rests_until = outage.walked.then(|| Instant::now() + began.elapsed() * RESTS);
                 return Ok(());
             };
             after = last.seq;
+            if away && outage.rests_until.is_some_and(|until| Instant::now() < until) {
+                outage.walked = true;
+                return Ok(());
+            }
             if away {
                 jobs.retain(|job| self.must_not_wait(job));
             }
