@@ -22,14 +22,19 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn deadlines_once(&self) -> Result<(), StoreError> {
         if !self.leads(Lead::Deadlines, self.settings.expire_every).await? {
-            self.metrics.loops.found_stale(&[]);
+            self.metrics.loops.found_stale(std::iter::empty());
             return Ok(());
         }
         loop {
             let jobs = self.ports.store.expired(self.settings.batch_max).await?;
-            self.metrics.loops.found_stale(&jobs);
+            let states: Vec<_> = jobs.iter().map(|job| job.state()).collect();
+            // They count while the write hangs, and go on to count if it fails. Jobs that miss their deadlines one after
+            // another, and end, do not.
+            self.metrics.loops.found_stale(states.iter().copied());
             let full = jobs.len() == self.settings.batch_max;
             let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Woken)).collect()).await?;
+            let left = states.into_iter().zip(&driven).filter(|(_, driven)| driven.is_err());
+            self.metrics.loops.found_stale(left.map(|(state, _)| state));
             // A page nobody could end would come again at once: leave it to the next tick.
             if !full || driven.iter().all(Result::is_err) {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! Metric families of what happens by itself: who leads which loop, when it last came round, and what it could not do.
 
-use lockgate_core::job::{Job, JobState};
+use lockgate_core::job::JobState;
 use lockgate_core::time::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -55,7 +55,7 @@ impl LoopMetrics {
             drop(failed.get_or_create(&ByLoop { r#loop: name }));
         }
         let stale = Family::<ByState, Gauge>::default();
-        let help = "Jobs that the last round found past their deadline and not ended, by state; at most one page";
+        let help = "Jobs past their deadline that the last round could not end, by state; at most one page";
         registry.register("stale_jobs", help, stale.clone());
         let tasks = Gauge::default();
         registry.register("runtime_tasks", "Tasks of the process that have not ended", tasks.clone());
@@ -74,14 +74,42 @@ impl LoopMetrics {
         self.failed.get_or_create(&ByLoop { r#loop: name }).inc();
     }
 
-    pub(crate) fn found_stale(&self, jobs: &[Job]) {
-        for state in JobState::ALL.into_iter().filter(|state| !state.is_terminal()) {
-            let found = jobs.iter().filter(|job| job.state() == state).count();
-            self.stale.get_or_create(&ByState { state: State(state) }).set(count(found));
+    /// The states of jobs that should have ended.
+    pub(crate) fn found_stale(&self, jobs: impl Iterator<Item = JobState>) {
+        let mut found = JobState::ALL.map(|state| (state, 0));
+        for job in jobs {
+            found.iter_mut().filter(|(state, _)| *state == job).for_each(|(_, count)| *count += 1);
+        }
+        for (state, jobs) in found.into_iter().filter(|(state, _)| !state.is_terminal()) {
+            self.stale.get_or_create(&ByState { state: State(state) }).set(jobs);
         }
     }
 
     pub(crate) fn tasks(&self, alive: usize) {
         self.tasks.set(count(alive));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn jobs_that_do_not_end_are_counted_by_state_until_they_do() {
+        let mut registry = Registry::default();
+        let metrics = LoopMetrics::new(&mut Catalogue::new(&mut registry));
+        let shown = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("encoded");
+            let stale = |line: &&str| line.starts_with("stale_jobs{") && !line.ends_with(" 0");
+            text.lines().filter(stale).map(str::to_owned).collect::<Vec<_>>()
+        };
+        metrics.found_stale([JobState::Running, JobState::Running].into_iter());
+        assert_eq!(shown(), [r#"stale_jobs{state="RUNNING"} 2"#]);
+        metrics.found_stale(std::iter::empty());
+        assert_eq!(shown(), [""; 0]);
     }
 }
