@@ -21,7 +21,7 @@ pub(crate) fn dev(root: &Path) -> anyhow::Result<bool> {
         let binary = build(root, Build::Release).await?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut cluster = Cluster::new(binary)?;
+        let mut cluster = Cluster::new(binary, Logs::Shown)?;
         cluster.launch(&[]).await?;
         show(&cluster);
         tokio::select! {
@@ -55,11 +55,28 @@ pub(crate) async fn build(root: &Path, how: Build) -> anyhow::Result<PathBuf> {
     Ok(target.join(folder).join("lockgate"))
 }
 
+/// What becomes of what the processes say.
+#[derive(Clone, Copy)]
+pub(crate) enum Logs {
+    Shown,
+    Dropped,
+}
+
+impl Logs {
+    fn stream(self) -> Stdio {
+        match self {
+            Self::Shown => Stdio::inherit(),
+            Self::Dropped => Stdio::null(),
+        }
+    }
+}
+
 pub(crate) struct Cluster {
     pub(crate) binary: PathBuf,
     pub(crate) servers: Servers,
     folder: tempfile::TempDir,
     running: Vec<Process>,
+    logs: Logs,
 }
 
 /// A process of Lockgate.
@@ -78,8 +95,8 @@ pub(crate) struct Addresses {
 }
 
 impl Cluster {
-    pub(crate) fn new(binary: PathBuf) -> anyhow::Result<Self> {
-        Ok(Self { binary, servers: Servers::start()?, folder: tempfile::tempdir()?, running: Vec::new() })
+    pub(crate) fn new(binary: PathBuf, logs: Logs) -> anyhow::Result<Self> {
+        Ok(Self { binary, servers: Servers::start()?, folder: tempfile::tempdir()?, running: Vec::new(), logs })
     }
 
     /// Gateways, schedulers and workers; `more` are arguments of those that serve.
@@ -98,7 +115,7 @@ impl Cluster {
             for gateway in &gateways[1..] {
                 command.args(["--or-server", gateway]);
             }
-            let child = command.kill_on_drop(true).spawn()?;
+            let child = command.stderr(self.logs.stream()).kill_on_drop(true).spawn()?;
             self.running.push(Process { name, listens: None, child });
         }
         Ok(())
@@ -109,7 +126,7 @@ impl Cluster {
         let mut command = Command::new(&self.binary);
         command.args(["--json", "serve", "--log", "warn", "--roles", role, "--listen", listen]);
         command.args(["--metrics", "127.0.0.1:0", "--data"]).arg(self.folder.path().join(name)).args(more);
-        command.envs(self.servers.environment()).stdout(Stdio::piped()).kill_on_drop(true);
+        command.envs(self.servers.environment()).stdout(Stdio::piped()).stderr(self.logs.stream()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().context("a process has no output")?;
         let line = tokio::time::timeout(Duration::from_secs(60), BufReader::new(stdout).lines().next_line()).await??;
@@ -131,6 +148,11 @@ impl Cluster {
     /// Where every process shows its metrics.
     pub(crate) fn metrics(&self) -> Vec<String> {
         self.running.iter().filter_map(|process| Some(process.listens.as_ref()?.metrics.clone())).collect()
+    }
+
+    /// The names that begin so.
+    pub(crate) fn names(&self, start: &str) -> Vec<String> {
+        self.running.iter().map(|process| process.name.clone()).filter(|name| name.starts_with(start)).collect()
     }
 
     /// Takes a process out of the cluster, to be ended.

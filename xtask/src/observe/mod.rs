@@ -1,136 +1,64 @@
-//! What an operator would see: a cluster under load and in trouble, a real Prometheus that scrapes it, and every question that
-//! a dashboard or a rule asks. One that gets no answer is a broken picture.
+//! What an operator would see: a cluster under load and in trouble, a real Prometheus that scrapes it, every question that a
+//! dashboard asks, and every alert. A question without an answer is a broken picture; so is an alert that stays silent when it is
+//! time, or fires when it is not.
+
+mod alarms;
+mod rules;
+mod story;
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use lockgate_testbed::{Prometheus, http_get, wait_until};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
-use crate::cluster::{Build, Cluster, build};
+use self::alarms::Alarms;
+use self::story::{NOT_PROVOKED, Story};
+use crate::cluster::{Build, Cluster, Logs, build};
 use crate::dashboards;
 use crate::servers::runtime;
 use crate::tools::program;
 
-const KERNEL: &str = "kernel-1";
+const RULES: [&str; 2] = ["recording.yaml", "alerts.yaml"];
 
-/// Whether every question had an answer.
+/// Whether every question had an answer and every alert its time.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     runtime()?.block_on(async {
-        let mut cluster = Cluster::new(build(root, Build::Development).await?)?;
-        let policy = root.join("examples/governance/policy.yaml").display().to_string();
-        let judging = ["--policy", policy.as_str()];
-        let kernel = cluster.serve("kernel", KERNEL, "127.0.0.1:0", &judging).await?;
-        let address = kernel.api.trim_start_matches("http://").to_owned();
-        let governed = ["--safety-kernel", &address, "--safety-kernel-insecure", "--safety-kernel-retry", "2s"];
-        cluster.launch(&[&governed[..], &["--fail-mode", "open"]].concat()).await?;
-        let prometheus = Prometheus::start(&configuration(root, &cluster.metrics()))?;
+        // Nearly everything goes wrong on purpose: what the processes say of it would hide what is said here.
+        let mut cluster = Cluster::new(build(root, Build::Development).await?, Logs::Dropped)?;
+        let story = Story::begin(root, &mut cluster).await?;
+        let folder = tempfile::tempdir()?;
+        let prometheus = Prometheus::start(&configuration(root, folder.path(), &cluster.metrics())?)?;
         println!("Prometheus scrapes {} processes at {}", cluster.metrics().len(), prometheus.url());
-        Story { root, gateway: cluster.gateways().remove(0), binary: cluster.binary.clone() }
-            .happen(&mut cluster, &address, &judging)
-            .await?;
+        let mut alarms = Alarms::new(&prometheus);
+        story.happen(&mut cluster, &mut alarms).await?;
         let clean = check_metrics(root, &cluster).await?;
         let answered = look(&prometheus);
+        story.end(&mut cluster, &mut alarms).await?;
+        let text = std::fs::read_to_string(root.join("deploy/prometheus/alerts.yaml"))?;
+        println!("alerts: {} of {} fired when it was time", alarms.fired().len(), rules::alerts(&text).count());
+        NOT_PROVOKED.iter().for_each(|(alert, why)| println!("  not tried: {alert}: {why}"));
         cluster.stop().await;
         Ok(clean && answered)
     })
 }
 
-fn configuration(root: &Path, targets: &[String]) -> String {
-    let rules = ["recording.yaml", "alerts.yaml"].map(|file| root.join("deploy/prometheus").join(file));
-    let rules: Vec<String> = rules.iter().map(|path| format!("  - {}\n", path.display())).collect();
-    let targets: Vec<String> = targets.iter().map(|target| format!("          - {target}\n")).collect();
-    format!(
-        "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files:\n{}scrape_configs:\n  - job_name: lockgate\n    \
-         static_configs:\n      - targets:\n{}",
-        rules.concat(),
-        targets.concat()
-    )
-}
-
-/// What is done so that every number has a reason to move.
-struct Story<'a> {
-    root: &'a Path,
-    gateway: String,
-    binary: std::path::PathBuf,
-}
-
-impl Story<'_> {
-    async fn happen(&self, cluster: &mut Cluster, kernel: &str, judging: &[&str]) -> anyhow::Result<()> {
-        let example = |path: &str| self.root.join("examples").join(path).display().to_string();
-        println!("the mixed load begins");
-        let mut load = self.start(&["load", "--jobs", "1500", "--rate", "50", "--sleep", "12s", "--give-up", "3m"])?;
-        self.governance().await?;
-        for dag in ["travel-booking", "transcode"] {
-            self.say(&["dag", "apply", &example(&format!("dags/{dag}.yaml"))]).await?;
-        }
-        self.say(&["dag", "start", "transcode"]).await?;
-        // It is undone, and says so by how it exits.
-        self.try_to(&["dag", "start", "travel-booking", "--param", "car_failures=1", "--watch"]).await?;
-        self.say(&["schedule", "apply", &example("schedules.yaml")]).await?;
-        self.say(&["schedule", "trigger", "nightly-report"]).await?;
-        println!("Redis forgets everything, PostgreSQL restarts");
-        cluster.servers.redis.command("FLUSHALL").context("Redis")?;
-        cluster.servers.postgres.restart()?;
-        self.kernel_away(cluster, kernel, judging).await?;
-        let ended = load.wait().await?;
-        println!("the mixed load ended: {ended}");
-        if !ended.success() {
-            bail!("a job of the load did not end as its kind should");
-        }
-        Ok(())
+fn configuration(root: &Path, folder: &Path, targets: &[String]) -> anyhow::Result<String> {
+    let mut rules = String::new();
+    for file in RULES {
+        let text = std::fs::read_to_string(root.join("deploy/prometheus").join(file))?;
+        std::fs::write(folder.join(file), rules::quick(&text))?;
+        rules += &format!("  - {}\n", folder.join(file).display());
     }
-
-    async fn governance(&self) -> anyhow::Result<()> {
-        self.try_to(&["--actor-type", "agent", "submit", "job.echo", "--risk-tag", "destructive"]).await?;
-        self.say(&["--actor", "ann", "submit", "job.echo", "--job-id", "payment", "--label", "team=payments"]).await?;
-        self.say(&["--actor", "bob", "approvals", "approve", "payment"]).await?;
-        let card = r#"{"card":"4111 1111 1111 1111"}"#;
-        self.try_to(&["submit", "job.echo", "--label", "data=orders", "--payload", card, "--wait"]).await?;
-        Ok(())
-    }
-
-    /// Nobody judges for a while; then somebody does again.
-    async fn kernel_away(&self, cluster: &mut Cluster, address: &str, judging: &[&str]) -> anyhow::Result<()> {
-        println!("the safety kernel is killed");
-        let mut kernel = cluster.take(KERNEL).context("no kernel")?;
-        kernel.child.kill().await?;
-        for _ in 0..5 {
-            self.try_to(&["submit", "job.echo", "--wait"]).await?;
-        }
-        cluster.serve("kernel", KERNEL, address, judging).await?;
-        println!("the safety kernel is back");
-        self.try_to(&["submit", "job.echo", "--wait"]).await
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        command.args(arguments).env("LOCKGATE_SERVER", &self.gateway).stdin(Stdio::null()).stdout(Stdio::null());
-        command.kill_on_drop(true);
-        command
-    }
-
-    fn start(&self, arguments: &[&str]) -> anyhow::Result<Child> {
-        Ok(self.command(arguments).stderr(Stdio::null()).spawn()?)
-    }
-
-    /// Must succeed.
-    async fn say(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        match self.command(arguments).status().await?.success() {
-            true => Ok(()),
-            false => bail!("lockgate {} failed", arguments.join(" ")),
-        }
-    }
-
-    /// May end either way.
-    async fn try_to(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        self.command(arguments).stderr(Stdio::null()).status().await?;
-        Ok(())
-    }
+    let targets: String = targets.iter().map(|target| format!("          - {target}\n")).collect();
+    Ok(format!(
+        "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files:\n{rules}scrape_configs:\n  - job_name: lockgate\n    \
+         static_configs:\n      - targets:\n{targets}",
+    ))
 }
 
 /// What promtool thinks of the text that every process shows.
@@ -167,10 +95,13 @@ fn look(prometheus: &Prometheus) -> bool {
 }
 
 fn has_answer(prometheus: &Prometheus, query: &str) -> anyhow::Result<bool> {
-    let query = query.replace("$__rate_interval", "5m");
-    let answer: Value = serde_json::from_str(&prometheus.get(&format!("/api/v1/query?query={}", escaped(&query)))?)?;
-    let result = answer["data"]["result"].as_array().context("an answer without a result")?;
-    Ok(!result.is_empty())
+    Ok(!question(prometheus, &query.replace("$__rate_interval", "5m"))?.is_empty())
+}
+
+/// The rows of an answer.
+fn question(prometheus: &Prometheus, query: &str) -> anyhow::Result<Vec<Value>> {
+    let answer: Value = serde_json::from_str(&prometheus.get(&format!("/api/v1/query?query={}", escaped(query)))?)?;
+    Ok(answer["data"]["result"].as_array().context("an answer without a result")?.clone())
 }
 
 /// For an address.
@@ -189,5 +120,15 @@ mod tests {
     #[test]
     fn queries_are_escaped_for_an_address() {
         assert_eq!(escaped("sum by (le) (a_b[5m]) > 0.5"), "sum%20by%20%28le%29%20%28a_b%5B5m%5D%29%20%3E%200.5");
+    }
+
+    #[test]
+    fn every_alert_is_brought_about_or_says_why_not() {
+        let root = crate::root().expect("a root");
+        let alerts = std::fs::read_to_string(root.join("deploy/prometheus/alerts.yaml")).expect("the alerts");
+        let story = include_str!("story.rs");
+        for alert in rules::alerts(&alerts) {
+            assert_eq!(story.matches(&format!("\"{alert}\"")).count(), 1, "{alert} is neither expected nor excused");
+        }
     }
 }
