@@ -323,6 +323,12 @@ impl JobRequest {
         })
     }
 
+    /// Who submitted it, as whoever acts in their name says it.
+    pub fn caller(&self) -> Caller {
+        let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
+        Caller { verified: self.actor_verified, ..caller }
+    }
+
     /// The client can name it again: by a key, or by an id of its own.
     pub fn is_named(&self) -> bool {
         self.id_chosen || self.idempotency_key.is_some()

@@ -44,7 +44,7 @@ impl JobRequest {
             let text = format!("are nested too deep: at most {CHILD_DEPTH_MAX} jobs may stand above one another");
             errors.push(FieldError::new("children", text));
         }
-        let caller = Caller::of_kind(of.tenant.clone(), of.actor.clone(), of.actor_type.clone());
+        let caller = of.caller();
         let new = NewJob { priority: new.priority.or(of.priority), job_id: None, idempotency_key: None, ..new };
         let id = child_id(&of.job_id, parent.life.no, key);
         match Self::check(new, &Caller { trace, ..caller }, || id) {

@@ -32,7 +32,7 @@ pub(crate) enum Lead {
 }
 
 impl Lead {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,

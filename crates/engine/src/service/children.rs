@@ -74,7 +74,7 @@ impl Engine {
         inner.room_for(&job, checked.iter().flatten().count()).await?;
         // They are their parent's doing: its tenant and its actor are asked for room.
         let of = &job.request;
-        let payer = Caller::of_kind(of.tenant.clone(), of.actor.clone(), of.actor_type.clone());
+        let payer = of.caller();
         let Admitted { ticket, .. } = inner.admit(&payer, &mut checked, |(request, _)| request).await?;
         let mut fresh = Vec::new();
         for (place, child) in checked.into_iter().enumerate() {

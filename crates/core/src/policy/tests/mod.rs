@@ -60,8 +60,8 @@ fn request(change: impl FnOnce(&mut NewJob, &mut Caller)) -> JobRequest {
     JobRequest::check(new, &caller, || JobId::from("job-1")).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-fn judge(policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
-    policy.evaluate(&Subject::new(request, Timestamp::from_millis(1_000)), &Windows::default())
+fn judge(policy: &Policy, request: &JobRequest) -> Verdict {
+    Arc::unwrap_or_clone(policy.evaluate(&Subject::new(request, Timestamp::from_millis(1_000)), &Windows::default()))
 }
 
 fn decision(policy: &Policy, request: &JobRequest) -> Decision {
