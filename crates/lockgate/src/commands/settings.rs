@@ -30,7 +30,7 @@ struct Show {
 }
 
 /// Settings that are secrets themselves. Others name files, whose contents are not shown, or addresses.
-const SECRETS: [&str; 3] = ["safety_kernel_key", "nats_submit_key", "otlp_headers"];
+const SECRETS: [&str; 4] = ["safety_kernel_key", "nats_submit_key", "nats_worker_key", "otlp_headers"];
 /// Said instead of a secret.
 const MASK: &str = "***";
 /// How to reach a server, which this is not about.
@@ -167,6 +167,8 @@ mod tests {
             "http://127.0.0.1:1",
             "--safety-kernel-key",
             "lgk_id_secret",
+            "--nats-worker-key",
+            "lgk_id_secret",
             "--otlp-headers",
             "key=secret",
         ]);
@@ -176,6 +178,7 @@ mod tests {
         assert_eq!(value(&in_words, "--database-url").1, Some("***"));
         expect("--redis-url", "redis://:***@cache/0");
         expect("--safety-kernel-key", "***");
+        expect("--nats-worker-key", "***");
         expect("--otlp-headers", "***");
         expect("--nats-url", "nats://***@one:4222,nats://two:4222");
     }
