@@ -274,7 +274,8 @@ mod tests {
         let done = |token: &str| Report { outcome: Some(Outcome::Succeeded(Succeeded::default())), ..report(token) };
         let mut ledger = Ledger::default();
         let (one, two) = (attempt(1, "a"), attempt(2, "b"));
-        (ledger.take(&one), ledger.take(&two));
+        ledger.take(&one);
+        ledger.take(&two);
         ledger.stop("a");
         assert_eq!(ledger.finish(&one, done("a")), Kept::Result);
         assert_eq!(ledger.finish(&two, done("b")), Kept::Result);
