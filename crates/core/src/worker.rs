@@ -26,7 +26,8 @@ pub struct WorkerProfile {
     /// Lives in the server's own process, so it dies with it.
     #[serde(default)]
     pub in_process: bool,
-    /// Silence that is borne, where it is not what the installation says: of those who are spoken with by messages.
+    /// Silence that is borne, where it is not what the installation says: of those who are spoken with by messages. Rows of the
+    /// Store have it for everyone, as it was promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_after_ms: Option<u64>,
     /// Whose credential it came in with, where one is asked for. Not what it says of itself: the gate says so.

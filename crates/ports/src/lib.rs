@@ -30,7 +30,7 @@ pub use lanes::{
     Settlement, TenantShare,
 };
 pub use outlet::{Delivered, Outlet};
-pub use registry::{SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};
+pub use registry::{LEAVING_MAX, SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};
 pub use spans::Spans;
 pub use store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, Credentials, Cursor, DagRow, DeadLetterQuery, Erased,

@@ -6,13 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::worker::{Load, WorkerProfile};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 /// What nobody has confirmed for this long is not true any more.
 pub const SEEN_LIFE: Duration = Duration::from_secs(30);
+
+/// Most attempts on their way out that are told of one worker, so that what is said of it fits into a message.
+pub const LEAVING_MAX: usize = 1_000;
 
 /// A worker as the process sees it that holds its stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,10 @@ pub struct Sighting {
     pub draining: bool,
     /// How long ago it was heard of.
     pub heard_ms_ago: u64,
+    /// Attempts that no longer count and that it has not let go of: what they took of limits is not free. No more of them than
+    /// [`LEAVING_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<AttemptToken>,
 }
 
 /// All workers that one process knows of, for those that start: what it has heard itself, and from others.

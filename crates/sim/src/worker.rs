@@ -213,7 +213,7 @@ impl Life {
                 }
             }
             // Whatever it was sent has begun, so there is nothing to give back; and nobody drains it.
-            ToWorker::BeatAck(_) | ToWorker::Dismissed | ToWorker::Revoke { .. } | ToWorker::Drain => {}
+            ToWorker::BeatAck { .. } | ToWorker::Dismissed | ToWorker::Revoke { .. } | ToWorker::Drain => {}
         }
     }
 

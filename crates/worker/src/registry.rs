@@ -26,7 +26,8 @@ pub enum LeaseLoss {
     /// Finish, keep the result, report it when the server is back.
     #[default]
     Continue,
-    /// Cancel them before the lease ends: at no time do two workers run the same job.
+    /// Cancel them before the lease ends: at no time do two workers run the same job. The lease counts from when the other
+    /// servers last heard of the one that this worker is attached to.
     Stop,
 }
 

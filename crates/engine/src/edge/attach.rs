@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
 use lockgate_core::limits::PREFETCH_MAX;
 use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
-use lockgate_core::worker::Load;
+use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_ports::{Attached, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -37,11 +38,12 @@ impl Engine {
             inner.configs_once().await?;
             check(&hello, &inner.routing().pools).map_err(|_| error)?;
         }
-        let attached = inner.ports.store.attach(&hello.session, &inner.edge.id(), &hello.profile).await?;
+        let lost_after = hello.profile.lost_after(inner.settings.lost_after);
+        let promised = promised(&hello.profile, lost_after);
+        let attached = inner.ports.store.attach(&hello.session, &inner.edge.id(), &promised).await?;
         let Some(Attached { epoch, sent_away }) = attached else {
             return Err(ApiError::Forbidden("the session belongs to a worker with another credential".into()));
         };
-        let lost_after = hello.profile.lost_after(inner.settings.lost_after);
         let (outbound, inbound) = unbounded_channel();
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
@@ -101,6 +103,13 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         self.inner.edge.detach(&self.session, self.epoch);
     }
+}
+
+/// What the Store keeps of a worker names the silence that it is told will be borne: whoever judges it once this process is gone
+/// keeps to that word, whatever its own settings say.
+fn promised(profile: &WorkerProfile, lost_after: Duration) -> WorkerProfile {
+    let lost_after_ms = u64::try_from(lost_after.as_millis()).ok();
+    WorkerProfile { lost_after_ms, ..profile.clone() }
 }
 
 fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {

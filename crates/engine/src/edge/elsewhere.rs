@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{JobId, SessionId, WorkerId};
+use lockgate_core::ids::{AttemptToken, JobId, SessionId, WorkerId};
 use lockgate_core::job::Job;
 use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::{SEEN_LIFE, SessionRow, Sighting, SnapshotWorker, WorkersSnapshot};
+use lockgate_ports::{LEAVING_MAX, SEEN_LIFE, SessionRow, Sighting, SnapshotWorker, WorkersSnapshot};
 use tokio::time::Instant;
 
 use super::Edge;
@@ -120,6 +120,23 @@ impl Edge {
         WorkersSnapshot { workers }
     }
 
+    /// Attempts that no longer count and are not gone yet, here and as far as other processes told of theirs.
+    pub(crate) fn leaving(&self) -> BTreeSet<AttemptToken> {
+        let state = self.state.lock();
+        let own = state.sessions.values().flat_map(|session| session.leaving.keys());
+        let heard =
+            state.seen.iter().filter(|(id, seen)| !state.sessions.contains_key(*id) && seen.at.elapsed() < SEEN_LIFE);
+        own.chain(heard.flat_map(|(_, seen)| &seen.sighting.leaving)).cloned().collect()
+    }
+
+    /// What a session of another process was letting go of when it was last heard of: it was closed, so nobody else frees that.
+    pub(crate) fn forget_stranger(&self, id: &SessionId, epoch: u64) -> Vec<AttemptToken> {
+        let mut state = self.state.lock();
+        let known = state.seen.get(id).is_some_and(|seen| seen.sighting.epoch <= epoch);
+        let seen = if known { state.seen.remove(id) } else { None };
+        seen.map(|seen| seen.sighting.leaving).unwrap_or_default()
+    }
+
     /// Attempts held here of these jobs.
     pub(crate) fn held_of(&self, jobs: &BTreeSet<JobId>) -> Vec<Arc<Job>> {
         let state = self.state.lock();
@@ -191,6 +208,7 @@ impl Session {
             attached: self.is_attached(),
             draining: self.draining,
             heard_ms_ago: millis(self.heard_at.elapsed()),
+            leaving: self.leaving.keys().take(LEAVING_MAX).cloned().collect(),
         }
     }
 }

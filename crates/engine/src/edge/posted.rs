@@ -71,16 +71,16 @@ impl Edge {
 pub(crate) struct Adrift(Mutex<BTreeMap<(SessionId, u64), Instant>>);
 
 impl Adrift {
-    /// Those of `rows` whose time is over. Whoever has no time of its own had it while its edge could still have come back.
+    /// Those of `rows` whose time is over: each has what it was promised when it attached, or `usual` if its row says nothing.
     /// `spent` is how long any edge is gone before it is closed.
-    pub(crate) fn over(&self, rows: Vec<SessionRow>, spent: Duration) -> Vec<SessionRow> {
+    pub(crate) fn over(&self, rows: Vec<SessionRow>, spent: Duration, usual: Duration) -> Vec<SessionRow> {
         let mut known = self.0.lock();
         let before = std::mem::take(&mut *known);
         let mut over = Vec::new();
         for row in rows {
             let key = (row.session.clone(), row.epoch);
             let since = before.get(&key).copied().unwrap_or_else(Instant::now);
-            if since.elapsed() + spent >= row.profile.lost_after(Duration::ZERO) {
+            if since.elapsed() + spent >= row.profile.lost_after(usual) {
                 over.push(row);
             } else {
                 known.insert(key, since);

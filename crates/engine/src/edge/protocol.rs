@@ -110,7 +110,11 @@ pub enum ToWorker {
         token: AttemptToken,
     },
     Acks(Vec<(AttemptToken, Acknowledged)>),
-    BeatAck(u64),
+    BeatAck {
+        number: u64,
+        /// How long ago this process could last tell the others that it is there.
+        lease_age: Duration,
+    },
     /// An operator wants the worker to leave: it answers by draining.
     Drain,
     /// The draining worker holds nothing and gets nothing more: it may leave.

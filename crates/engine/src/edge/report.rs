@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
@@ -255,7 +256,9 @@ impl Inner {
         if let Err(error) = self.lose(session, lost, &evidence).await {
             tracing::warn!(session = %session, %error, "attempts missing from the inventory could not be requeued yet");
         }
-        self.send(session, epoch, ToWorker::BeatAck(beat.number));
+        // Nobody else could give away what is held here if nobody else can be there.
+        let lease_age = if self.settings.exclusive_store { Duration::ZERO } else { self.edge.lease_age() };
+        self.send(session, epoch, ToWorker::BeatAck { number: beat.number, lease_age });
     }
 
     /// The jobs of attempts that the session holds. Their texts are cleaned outside the edge's lock: a scan may take its time.

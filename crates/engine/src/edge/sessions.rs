@@ -27,6 +27,8 @@ pub(crate) struct Edge {
 
 pub(super) struct State {
     id: EdgeId,
+    /// When its lease in the Store was last renewed, at the earliest.
+    renewed_at: Instant,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     /// Who takes what. Says of every session what the session says of itself: see [`State::touch`].
     pub(super) roster: Roster<SessionId>,
@@ -154,7 +156,18 @@ impl Edge {
         let roster = Roster::new(routing);
         let (sessions, elsewhere, seen) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (ahead, pace) = (BTreeSet::new(), Pace::default());
-        Self { state: Mutex::new(State { id, sessions, roster, elsewhere, seen, ahead, pace, starts: Vec::new() }) }
+        let (renewed_at, starts) = (Instant::now(), Vec::new());
+        Self { state: Mutex::new(State { id, renewed_at, sessions, roster, elsewhere, seen, ahead, pace, starts }) }
+    }
+
+    /// The lease was renewed by a call that began then.
+    pub(crate) fn renewed(&self, at: Instant) {
+        self.state.lock().renewed_at = at;
+    }
+
+    /// How long others may not have heard of this edge.
+    pub(super) fn lease_age(&self) -> Duration {
+        self.state.lock().renewed_at.elapsed()
     }
 
     pub(crate) fn id(&self) -> EdgeId {
@@ -256,11 +269,6 @@ impl Edge {
         session.dismiss_if_done();
         state.touch(id);
         leaving
-    }
-
-    /// Attempts here that no longer count and are not gone yet.
-    pub(crate) fn leaving(&self) -> BTreeSet<AttemptToken> {
-        self.state.lock().sessions.values().flat_map(|session| session.leaving.keys()).cloned().collect()
     }
 
     /// Learns how long attempts of their topics run, from those that ran to an end.

@@ -24,8 +24,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
         let Roles { gateway, scheduler, .. } = self.settings.roles;
-        if gateway && !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
-            self.start_over().await?;
+        if gateway {
+            let asked = Instant::now();
+            if !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
+                self.start_over().await?;
+            }
+            self.edge.renewed(asked);
         }
         if scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await? {
             self.close_dead_edges().await?;
@@ -52,7 +56,8 @@ impl Inner {
         }
         self.ports.store.close_edges(self.settings.edge_grace).await?;
         let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
-        for row in self.adrift.over(adrift, self.settings.edge_ttl + self.settings.edge_grace) {
+        let spent = self.settings.edge_ttl + self.settings.edge_grace;
+        for row in self.adrift.over(adrift, spent, self.settings.lost_after) {
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
         }

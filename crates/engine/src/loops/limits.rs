@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use super::{Lead, tick};
 use crate::Inner;
 
-/// Attempts that were counted when nobody held them. Another process may be waiting for their worker to let go of them: only what
-/// is still counted at the next look has leaked.
+/// Attempts that were counted when nobody held them. Another process may be waiting for their worker to let go of them and not have
+/// told yet: only what is still counted at the next look, and nobody's by then, has leaked.
 type Suspects = BTreeSet<AttemptToken>;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{Acknowledged, ToWorker, WorkerStatus};
+use lockgate_engine::{Acknowledged, Settings, ToWorker, WorkerStatus};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -103,6 +103,110 @@ async fn what_a_dead_process_held_runs_elsewhere_within_fifteen_seconds() {
     };
     assert!(died.elapsed() <= Duration::from_secs(15), "{:?}", died.elapsed());
     assert_eq!(moved.life.last_error.expect("a reason").reason, Reason::AgentLost);
+}
+
+/// When a job whose worker was told `told` runs elsewhere after the death of that worker's process.
+async fn moved_after_the_death_of_a_process_that_said(told: Duration) -> Duration {
+    let leader = Stage::shared();
+    let doomed = leader.beside_with(Settings { lost_after: told, ..Settings::default() });
+    let mut worker = Hand::attach(&doomed.engine, "w", &["t"], 1).await;
+    let id = leader.submit(NewJob { timeout_ms: Some(3_600_000), ..job("t") }).await;
+    worker.take().await;
+    let mut heir = Hand::attach(&leader.engine, "heir", &["t"], 1).await;
+    for _ in 0..10 {
+        worker.beat().await;
+        heir.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    worker.beat().await;
+    let heard = Instant::now();
+    doomed.kill();
+    loop {
+        heir.beat().await;
+        pass(Duration::from_millis(500)).await;
+        let attempt = leader.job(&id).await.life.attempt;
+        if attempt.no > 1 && attempt.binding.is_some() {
+            return heard.elapsed();
+        }
+        assert!(heard.elapsed() < Duration::from_secs(200), "{attempt:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_was_told_of_silence_outlives_the_process_that_told_it() {
+    // The margin is what a worker leaves itself that stops before its lease ends.
+    let margin = Duration::from_secs(2);
+    for told in [Duration::from_secs(10), Duration::from_secs(25), Duration::from_secs(60)] {
+        let moved = moved_after_the_death_of_a_process_that_said(told).await;
+        assert!(moved >= told - margin, "told {told:?}, and run elsewhere after {moved:?}");
+        assert!(moved <= told + Duration::from_secs(5), "told {told:?}, and run elsewhere after {moved:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_a_beat_says_how_long_ago_others_heard_of_the_process() {
+    let one = Stage::shared();
+    let mut worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
+    for _ in 0..10 {
+        worker.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    let renewed = worker.lease_age().await;
+    assert!(renewed <= Duration::from_millis(2_500), "{renewed:?}");
+    // Its loops are gone, and it still answers: as when it is cut off from the Store alone.
+    one.kill();
+    pass(Duration::from_secs(30)).await;
+    let renewed = worker.lease_age().await;
+    assert!(renewed >= Duration::from_secs(30), "{renewed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_attempt_keeps_its_limit_until_a_worker_of_another_process_has_let_go_of_it() {
+    let leader = Stage::shared();
+    leader.pools("topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n").await;
+    let other = leader.beside();
+    let mut worker = Hand::attach_as(&other.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let first = leader.submit(job("t")).await;
+    let assignment = worker.take().await;
+    leader.engine.cancel(&caller(), &first, None).await.expect("cancelled");
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    let second = leader.submit(job("t")).await;
+    // Longer than the look for leaks takes, four times.
+    for _ in 0..60 {
+        worker.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    leader.until_reason(&second, "limit_full").await;
+    worker.let_go(&assignment).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_attempt_of_a_dead_process_gives_its_limit_back_with_the_end_of_its_session() {
+    let leader = Stage::shared();
+    leader.pools("topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n").await;
+    let doomed = leader.beside();
+    let mut worker = Hand::attach_as(&doomed.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let mut heir = Hand::attach_as(&leader.engine, "heir", &Kind::of("p", &["other"], 9)).await;
+    let first = leader.submit(job("t")).await;
+    worker.take().await;
+    leader.engine.cancel(&caller(), &first, None).await.expect("cancelled");
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    for _ in 0..10 {
+        worker.beat().await;
+        heir.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    let second = leader.submit(job("t")).await;
+    doomed.kill();
+    let died = Instant::now();
+    let mut late = Hand::attach_as(&leader.engine, "late", &Kind::of("p", &["t"], 1)).await;
+    while late.inbound_now().is_none() {
+        late.beat().await;
+        assert!(died.elapsed() <= Duration::from_secs(15), "{:?}", leader.engine.why(&caller(), &second).await);
+        pass(Duration::from_millis(500)).await;
+    }
+    assert!(died.elapsed() >= Duration::from_secs(8), "its worker may still have been at it: {:?}", died.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

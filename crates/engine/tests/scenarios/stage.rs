@@ -103,10 +103,10 @@ impl Stage {
     }
 
     fn beside_on(&self, bus: Arc<MemoryBus>) -> Self {
-        self.beside_as(bus, Settings { exclusive_store: false, ..Settings::default() })
+        self.beside_as(bus, Settings::default())
     }
 
-    /// Another process on the same ground that is set up otherwise.
+    /// Another process on the same ground, with settings of its own.
     pub(crate) fn beside_with(&self, settings: Settings) -> Self {
         self.beside_as(Arc::new(self.bus.another()), settings)
     }
@@ -114,7 +114,7 @@ impl Stage {
     fn beside_as(&self, bus: Arc<MemoryBus>, settings: Settings) -> Self {
         let (store, lanes, counters) = (self.store.clone(), self.lanes.clone(), self.counters.clone());
         let ground = Ground { store, lanes, bus, counters, clock: self.clock.clone(), entropy: self.entropy.clone() };
-        Self::on(ground, settings)
+        Self::on(ground, Settings { exclusive_store: false, ..settings })
     }
 
     fn on(ground: Ground, settings: Settings) -> Self {
@@ -408,7 +408,7 @@ impl Hand {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.inbound.recv()).await.expect("in time").expect("attached");
             self.dismissed |= matches!(message, ToWorker::Dismissed);
-            if !matches!(message, ToWorker::BeatAck(_)) {
+            if !matches!(message, ToWorker::BeatAck { .. }) {
                 return message;
             }
         }
@@ -416,7 +416,7 @@ impl Hand {
 
     /// What was said to it, if anything was besides answers to beats.
     pub(crate) fn inbound_now(&mut self) -> Option<ToWorker> {
-        std::iter::from_fn(|| self.inbound.try_recv().ok()).find(|said| !matches!(said, ToWorker::BeatAck(_)))
+        std::iter::from_fn(|| self.inbound.try_recv().ok()).find(|said| !matches!(said, ToWorker::BeatAck { .. }))
     }
 
     /// The same, and what it kept comes first.
@@ -479,6 +479,18 @@ impl Hand {
             slots: self.slots,
         };
         self.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
+    }
+
+    /// Beats; what the answer says of the lease of its process.
+    pub(crate) async fn lease_age(&mut self) -> Duration {
+        self.beat().await;
+        loop {
+            let said = tokio::time::timeout(PATIENCE, self.inbound.recv()).await.expect("in time").expect("attached");
+            match said {
+                ToWorker::BeatAck { number, lease_age } if number == self.beats => return lease_age,
+                _ => {}
+            }
+        }
     }
 
     pub(crate) async fn drain(&self) {

@@ -205,7 +205,9 @@ impl Packing<'_> {
                     self.room(one.0.as_str().len()).acks.push(ack(one));
                 }
             }
-            ToWorker::BeatAck(number) => self.message.beat_ack = Some(v1::BeatAck { number }),
+            ToWorker::BeatAck { number, lease_age } => {
+                self.message.beat_ack = Some(v1::BeatAck { number, lease_age_ms: millis(lease_age) });
+            }
             ToWorker::Dismissed => self.message.dismissed = true,
         }
     }

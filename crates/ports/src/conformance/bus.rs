@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::JobId;
+use lockgate_core::ids::{AttemptToken, JobId};
 use lockgate_core::worker::Load;
 
 use crate::bus::{Bell, Bus, Ear, Overheard};
-use crate::registry::{Sighting, Sightings};
+use crate::registry::{LEAVING_MAX, Sighting, Sightings};
 
 /// One bus as two processes have it.
 pub struct BusHarness {
@@ -48,6 +48,7 @@ macro_rules! bus_conformance {
             a_hundred_thousand_jobs_in_one_ring_are_all_heard,
             what_one_process_sees_of_its_workers_the_others_hear,
             ten_thousand_workers_are_all_heard_of,
+            workers_with_much_to_let_go_of_are_all_heard_of,
         }
     };
     ($harness:ident: $($case:ident,)*) => {
@@ -172,6 +173,7 @@ fn sighting(session: &str) -> Sighting {
         attached: true,
         draining: false,
         heard_ms_ago: 1_250,
+        leaving: Vec::new(),
     }
 }
 
@@ -182,11 +184,26 @@ async fn hears_of(seen: &mut Sightings) -> Vec<Sighting> {
 /// The answer comes behind all that the near side could be told of its own post, which it is not.
 pub async fn what_one_process_sees_of_its_workers_the_others_hear(bus: BusHarness) {
     let (mut near, mut far) = (bus.near.sightings(), bus.far.sightings());
-    let away = Sighting { attached: false, draining: true, load: Load::default(), ..sighting("b") };
+    let leaving = vec!["stopped".into(), "recalled".into()];
+    let away = Sighting { attached: false, draining: true, load: Load::default(), leaving, ..sighting("b") };
     bus.near.post(vec![sighting("a"), away.clone()]).await;
     assert_eq!(hears_of(&mut far).await, [sighting("a"), away]);
     bus.far.post(vec![sighting("c")]).await;
     assert_eq!(hears_of(&mut near).await, [sighting("c")]);
+}
+
+/// However much there is to say of each.
+pub async fn workers_with_much_to_let_go_of_are_all_heard_of(bus: BusHarness) {
+    let mut far = bus.far.sightings();
+    let leaving: Vec<AttemptToken> = (0..LEAVING_MAX).map(|n| format!("{n:032}").into()).collect();
+    let busy = |n: usize| Sighting { leaving: leaving.clone(), ..sighting(&format!("session-{n}")) };
+    let all: Vec<Sighting> = (0..20).map(busy).collect();
+    bus.near.post(all.clone()).await;
+    let mut heard = Vec::new();
+    while heard.len() < all.len() {
+        heard.extend(hears_of(&mut far).await);
+    }
+    assert_eq!(heard, all);
 }
 
 pub async fn ten_thousand_workers_are_all_heard_of(bus: BusHarness) {

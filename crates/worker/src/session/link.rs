@@ -133,8 +133,12 @@ impl Link {
                 _ = beats.tick() => self.crew.beat(unanswered.ask(Instant::now())),
                 message = inbound.next() => match message {
                     Some(Ok(message)) => {
-                        if let Some(heard_at) = message.beat_ack.and_then(|ack| unanswered.answer(ack.number)) {
-                            self.stop_at.send_replace(Some(heard_at + stop_after));
+                        if let Some(ack) = message.beat_ack
+                            && let Some(heard_at) = unanswered.answer(ack.number)
+                        {
+                            // Others count from when they last heard of the server.
+                            let spent = Duration::from_millis(ack.lease_age_ms.into());
+                            self.stop_at.send_replace(Some(heard_at + stop_after.saturating_sub(spent)));
                         }
                         self.take_in(message);
                     }
@@ -216,7 +220,7 @@ mod tests {
         let beat_every = Duration::from_secs(60);
         // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
         let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;
-        let beat_ack = Some(BeatAck { number: 1 });
+        let beat_ack = Some(BeatAck { number: 1, lease_age_ms: 0 });
         let mut answers = [ServerMessage { beat_ack, ..ServerMessage::default() }].into_iter();
         let mut inbound = poll_fn(|_| match Instant::now() < awake_at {
             true => Poll::Pending,

@@ -208,6 +208,26 @@ async fn a_repeated_assignment_is_run_once() {
 }
 
 #[tokio::test]
+async fn a_server_that_the_others_have_not_heard_of_for_long_keeps_no_lease_alive() {
+    // Its beats are answered all the time.
+    let manners = Manners { lease_age_ms: 9_000, ..Manners::default() };
+    let mut edge = Edge::start(manners).await;
+    let (told, mut dropped) = mpsc::unbounded_channel();
+    let worker = Worker::connect(edge.url())
+        .handle("exclusive", move |_, _| hang(told.clone()))
+        .on_lease_loss("exclusive", LeaseLoss::Stop)
+        .handle("patient", move |_, _| async move { Ok(()) });
+    let _running = Running::start(worker);
+    let mut stream = edge.accept().await;
+    stream.assign([job("x", "exclusive", "")]);
+    let ends = stream.results(1).await;
+    assert!(matches!(ends["x"], Outcome::Interrupted(_)), "{ends:?}");
+    within("the drop", dropped.recv()).await;
+    stream.assign([job("p", "patient", "")]);
+    assert!(matches!(stream.results(1).await["p"], Outcome::Succeeded(_)));
+}
+
+#[tokio::test]
 async fn attempts_that_must_not_outlive_their_lease_are_given_back() {
     let manners = Manners { lost_after_ms: 1_200, ..Manners::default() };
     let mut edge = Edge::start(manners).await;

@@ -38,11 +38,13 @@ pub(crate) struct Manners {
     pub(crate) beat_every_ms: u32,
     pub(crate) lost_after_ms: u32,
     pub(crate) answer_beats: bool,
+    /// How long ago others heard of it, as it says.
+    pub(crate) lease_age_ms: u32,
 }
 
 impl Default for Manners {
     fn default() -> Self {
-        Self { beat_every_ms: 50, lost_after_ms: 10_000, answer_beats: true }
+        Self { beat_every_ms: 50, lost_after_ms: 10_000, answer_beats: true, lease_age_ms: 0 }
     }
 }
 
@@ -234,7 +236,7 @@ impl Attached {
     pub(crate) async fn next(&mut self) -> Option<WorkerMessage> {
         let message = within("a message", self.incoming.next()).await?.ok()?;
         if let Some(beat) = message.beat.as_ref().filter(|_| self.manners.answer_beats) {
-            let beat_ack = Some(BeatAck { number: beat.number });
+            let beat_ack = Some(BeatAck { number: beat.number, lease_age_ms: self.manners.lease_age_ms });
             self.send(ServerMessage { beat_ack, ..ServerMessage::default() });
         }
         Some(message)

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lockgate_core::job::{Env, submit};
 use lockgate_core::limits::Limits;
@@ -47,11 +48,11 @@ fn stopped(token: &str) -> ToWorker {
 fn what_waits_becomes_one_message() {
     let messages = merged(vec![
         ToWorker::Assign(vec![assignment("a", 1), assignment("b", 1)]),
-        ToWorker::BeatAck(1),
+        ToWorker::BeatAck { number: 1, lease_age: Duration::from_millis(30) },
         ToWorker::Acks(vec![("c".into(), Acknowledged::Stored)]),
         ToWorker::Assign(vec![assignment("d", 1)]),
         ToWorker::Acks(vec![("e".into(), Acknowledged::Superseded)]),
-        ToWorker::BeatAck(2),
+        ToWorker::BeatAck { number: 2, lease_age: Duration::from_millis(40) },
     ]);
     let [message] = messages.as_slice() else { panic!("one message, not {}", messages.len()) };
     assert_eq!(message.assignments.iter().map(|a| a.token.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
@@ -59,7 +60,7 @@ fn what_waits_becomes_one_message() {
         message.acks.iter().map(|a| (a.token.as_str(), a.superseded)).collect::<Vec<_>>(),
         [("c", false), ("e", true)]
     );
-    assert_eq!(message.beat_ack, Some(v1::BeatAck { number: 2 }));
+    assert_eq!(message.beat_ack, Some(v1::BeatAck { number: 2, lease_age_ms: 40 }));
 }
 
 #[test]

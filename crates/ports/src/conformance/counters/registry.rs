@@ -57,8 +57,17 @@ fn snapshot(name: &str) -> WorkersSnapshot {
     };
     let load = Load { cpu: Some(40), gpu: None, memory: Some(71) };
     let (session, epoch) = (format!("session-of-{name}").into(), 7);
-    let seen =
-        Sighting { session, epoch, busy: 3, active_jobs: 2, load, attached: true, draining: false, heard_ms_ago: 900 };
+    let seen = Sighting {
+        session,
+        epoch,
+        busy: 3,
+        active_jobs: 2,
+        load,
+        attached: true,
+        draining: false,
+        heard_ms_ago: 900,
+        leaving: vec!["stopped".into()],
+    };
     WorkersSnapshot { workers: vec![SnapshotWorker { profile: Arc::new(profile), seen }] }
 }
 
