@@ -9,7 +9,7 @@ use lockgate_core::job::{EventKind, JobEvent, JobState};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
 use crate::world::{Summary, World};
-use crate::{flow, times};
+use crate::{flow, sagas, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         fingerprint = fold(fingerprint, &format!("{:?}", detail.events));
     }
     flow::check(world).await?;
+    sagas::check(world).await?;
     times::check(world).await?;
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
@@ -101,7 +102,8 @@ pub(crate) async fn stuck(world: &World) -> Violation {
     }
     let lines: Vec<String> = waiting.iter().take(5).map(|job| format!("{} {:?}", job.request.job_id, job.life)).collect();
     let (runs, times) = (flow::open(world).await.unwrap_or_default(), times::left(world).await.unwrap_or_default());
-    let runs: Vec<String> = runs.iter().map(|run| format!("{run:?}")).collect();
+    let mut runs: Vec<String> = runs.iter().map(|run| format!("{run:?}")).collect();
+    runs.extend(sagas::open(world).await.unwrap_or_default().iter().map(|saga| format!("{saga:?}")));
     let told =
         format!("{} live: {}; times not started: {times}; runs: {}", waiting.len(), lines.join("; "), runs.join("; "));
     Violation::new("everything ends once faults stop", told)

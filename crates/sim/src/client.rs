@@ -14,7 +14,7 @@ use crate::check::Violation;
 use crate::faults::Fault;
 use crate::plan::Plan;
 use crate::world::World;
-use crate::{flow, times};
+use crate::{flow, sagas, times};
 
 pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
     let mut serial = 0;
     while Instant::now() < end {
         tokio::time::sleep(world.faults.millis(2_000)).await;
-        match world.faults.below(12) {
+        match world.faults.below(14) {
             0 => cancel_one(&world, &caller).await,
             1 => replay(&world, &caller).await,
             2 => flow::disturb(&world, &caller).await,
@@ -33,6 +33,8 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
                 flow::start(&world, &caller, serial).await;
                 serial += 1;
             }
+            5 | 6 => serial += sagas::submit(&world, &caller, serial).await,
+            7 if world.faults.chance(300) => sagas::roll_back(&world, &caller).await,
             _ => {
                 let batch = 1 + world.faults.below(6);
                 let jobs = (0..batch).map(|n| draw(&world, &caller, serial + n)).collect();
@@ -81,7 +83,7 @@ fn draw(world: &World, caller: &Caller, serial: u64) -> NewJob {
 }
 
 /// Repeats the whole batch until every job is acknowledged or refused. The ids make repeating harmless.
-async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
+pub(crate) async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
     for _ in 0..20 {
         let process = world.process().await;
         let answered = tokio::select! {

@@ -23,6 +23,7 @@ mod planted;
 mod process;
 mod restored;
 mod runs;
+mod sagas;
 mod schedules;
 mod signal;
 mod store;

@@ -29,6 +29,9 @@ use crate::witness::Witness;
 pub(crate) const BOUNDS: Bounds =
     Bounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
 
+/// How long some processes bear with silence.
+const PATIENT: Duration = Duration::from_secs(25);
+
 /// Tells everything that belongs to a process whether the process still lives.
 #[derive(Clone)]
 pub(crate) struct Lifeline {
@@ -50,9 +53,13 @@ impl Lifeline {
         self.dead.set(true);
     }
 
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.dead.with(|dead| *dead)
+    }
+
     /// A call of a dead process does nothing and returns to nobody.
     pub(crate) async fn alive_or_never(&self) {
-        if self.dead.with(|dead| *dead) {
+        if !self.is_alive() {
             std::future::pending::<()>().await;
         }
     }
@@ -128,6 +135,7 @@ impl Process {
                 planted: planted.clone(),
                 faults: faults.clone(),
                 lifeline: lifeline.clone(),
+                edge: Mutex::default(),
             }),
             lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
             bus: Arc::new(FaultyBus { bus, faults: faults.clone(), planted: planted.clone() }),
@@ -142,7 +150,9 @@ impl Process {
             spans: None,
             outlets: Vec::new(),
         };
-        let settings = Settings { exclusive_store: shared.is_none(), ..Settings::default() };
+        // Processes need not agree on how long they bear with silence, as when that is being changed.
+        let lost_after = if faults.chance(200) { PATIENT } else { Settings::default().lost_after };
+        let settings = Settings { exclusive_store: shared.is_none(), lost_after, ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
         let running = engine.clone();
         let (stop, stopping) = watch::channel(false);

@@ -15,6 +15,7 @@ use lockgate_ports::{
     Attached, Backlog, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin,
     LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
 };
+use parking_lot::Mutex;
 
 use crate::faults::{Fault, Faults};
 use crate::planted::{Bug, Planted};
@@ -31,6 +32,8 @@ pub(crate) struct FaultyStore {
     pub(crate) planted: Arc<Planted>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) lifeline: Lifeline,
+    /// The edge that this process is, as far as it said.
+    pub(crate) edge: Mutex<Option<EdgeId>>,
 }
 
 impl FaultyStore {
@@ -208,6 +211,7 @@ impl Jobs for FaultyStore {
 #[async_trait]
 impl Sessions for FaultyStore {
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
+        *self.edge.lock() = Some(edge.clone());
         self.before().await?;
         let outcome = self.witness.renew_edge(edge, ttl).await;
         self.after().await?;
@@ -242,7 +246,8 @@ impl Sessions for FaultyStore {
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
         self.before().await?;
-        let outcome = self.witness.close_session(session, epoch).await;
+        let by = self.edge.lock().clone();
+        let outcome = self.witness.close_session(session, epoch, by).await;
         self.after().await?;
         outcome
     }

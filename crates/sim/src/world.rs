@@ -17,6 +17,7 @@ use crate::faults::{Fault, Faults, Injected};
 use crate::people::Cast;
 use crate::planted::Planted;
 use crate::process::{Ground, Process};
+use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
 use crate::witness::Witness;
@@ -49,6 +50,8 @@ pub(crate) struct Ledger {
     pub(crate) schedule: Option<Timestamp>,
     /// Attempts that a worker finished with success.
     pub(crate) finished: BTreeSet<(JobId, u32)>,
+    /// Workflows of plain jobs, by their sagas.
+    pub(crate) workflows: BTreeMap<RunId, Workflow>,
 }
 
 pub(crate) struct World {
@@ -133,12 +136,12 @@ impl World {
         }
     }
 
-    /// A server that runs now; waits while there is none.
+    /// A server that runs now; waits while there is none. One that just died keeps its place until somebody notices, and is none.
     pub(crate) async fn process(&self) -> Process {
         let first = usize::try_from(self.faults.below(self.processes.with(Vec::len) as u64)).unwrap_or(0);
         let running = |places: &Vec<Option<Process>>| {
             let mut turn = places.iter().cycle().skip(first).take(places.len());
-            turn.find_map(Clone::clone)
+            turn.find_map(|place| place.clone().filter(|process| process.lifeline.is_alive()))
         };
         self.processes.wait(running).await
     }
@@ -197,7 +200,8 @@ impl World {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let live = self.disk.totals().await.map(|totals| totals.live.iter().sum::<u64>()).unwrap_or(u64::MAX);
-            if flow::settle(self).await? == 0 && live == 0 && times::left(self).await? == 0 {
+            let open = flow::settle(self).await? + sagas::settle(self).await? + times::left(self).await?;
+            if open == 0 && live == 0 {
                 return Ok(());
             }
             if tokio::time::Instant::now() > deadline {

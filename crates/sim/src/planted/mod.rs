@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{JobId, JobSeq, RunId, SessionId};
+use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId};
 use lockgate_core::job::{Evidence, Job};
 use lockgate_core::schedule::Schedule;
+use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules, Sessions,
-    StoreError,
+    Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules,
+    Sessions, StoreError,
 };
 use parking_lot::Mutex;
 
@@ -49,6 +50,12 @@ pub enum Bug {
     NewsForgotten,
     /// A run issues each undo twice.
     UndoneTwice,
+    /// The undos of workflows are never issued.
+    UndosDropped,
+    /// The Store forgets how jobs of workflows are undone.
+    EntriesForgotten,
+    /// The Store tells a workflow last what happened first.
+    NewsReversed,
     /// The Store does not compare the version of a schedule.
     TurnsNotCompared,
     /// The Store never names certain schedules as due.
@@ -57,6 +64,8 @@ pub enum Bug {
     EdgesClosedAlive,
     /// The Store closes a session whatever its epoch.
     EpochIgnored,
+    /// The Store forgets how long the silence of a worker is to be borne.
+    PromisesForgotten,
     /// The edge takes any report for a job as one of its current attempt.
     FenceIgnored,
     /// The kernel allows everything.
@@ -183,12 +192,24 @@ impl Planted {
                 }));
             }
         }
+        for change in changes.iter_mut().filter(|change| change.head.id.is_saga()) {
+            if self.is(Bug::UndosDropped) {
+                change.jobs.clear();
+            }
+            if self.is(Bug::EntriesForgotten) {
+                change.nodes.iter_mut().for_each(|(_, row)| (row.entry, row.entry_no) = (None, 0));
+            }
+        }
         changes
     }
 
     pub(crate) fn news(&self, news: Vec<NewsRow>) -> Vec<NewsRow> {
         let forgotten = |run: &RunId| self.is(Bug::NewsForgotten) && picked(run.as_str());
-        news.into_iter().filter(|row| !forgotten(&row.run)).collect()
+        let told = news.into_iter().filter(|row| !forgotten(&row.run));
+        let (last_first, mut in_order): (Vec<NewsRow>, Vec<NewsRow>) =
+            told.partition(|row| self.is(Bug::NewsReversed) && row.run.is_saga());
+        in_order.extend(last_first.into_iter().rev());
+        in_order
     }
 
     pub(crate) async fn turns(&self, disk: &MemoryStore, mut changes: Vec<ScheduleChange>) -> Vec<ScheduleChange> {
@@ -211,6 +232,17 @@ impl Planted {
 
     pub(crate) fn grace(&self, grace: Duration) -> Duration {
         if self.is(Bug::EdgesClosedAlive) { Duration::ZERO } else { grace }
+    }
+
+    pub(crate) async fn attach(
+        &self,
+        disk: &MemoryStore,
+        id: &SessionId,
+        edge: &EdgeId,
+        profile: &WorkerProfile,
+    ) -> Result<Option<Attached>, StoreError> {
+        let forgotten = WorkerProfile { lost_after_ms: None, ..profile.clone() };
+        disk.attach(id, edge, if self.is(Bug::PromisesForgotten) { &forgotten } else { profile }).await
     }
 
     pub(crate) async fn close_session(&self, disk: &MemoryStore, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {

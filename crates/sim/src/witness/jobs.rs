@@ -36,6 +36,7 @@ impl Books {
             self.may_be_dispatched(job);
         }
         self.enter(job);
+        self.log(job);
         self.keeps_limits(job);
     }
 

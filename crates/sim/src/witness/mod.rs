@@ -5,9 +5,11 @@
 
 mod jobs;
 mod others;
+mod sagas;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, JobId, RunId, SessionId, TenantId, Topic};
 use lockgate_core::job::JobState;
@@ -34,12 +36,12 @@ struct Books {
     /// Jobs that each session holds.
     held: BTreeMap<SessionId, BTreeSet<JobId>>,
     sessions: BTreeMap<SessionId, Session>,
-    /// When the lease of each edge runs out.
-    edges: BTreeMap<EdgeId, Timestamp>,
+    edges: BTreeMap<EdgeId, EdgeLease>,
     in_force: BTreeMap<SnapshotKind, Arc<str>>,
     runs: BTreeMap<RunId, i64>,
     /// Which job does which part of which run.
     parts: BTreeMap<Part, JobId>,
+    sagas: BTreeMap<RunId, sagas::Log>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,
     slots: BTreeSet<(TenantId, Arc<str>, SlotKey)>,
     /// At most so many jobs of a topic at work at once, where that is promised.
@@ -74,6 +76,14 @@ struct Session {
     epoch: u64,
     open: bool,
     slots: usize,
+    edge: EdgeId,
+    /// Silence that will be borne, as its worker was told.
+    promised: Duration,
+}
+
+struct EdgeLease {
+    renewed_at: Timestamp,
+    ends_at: Timestamp,
 }
 
 impl Books {
@@ -108,8 +118,9 @@ impl Witness {
             books.enter(job);
         }
         for (row, open) in open.into_iter().map(|row| (row, true)).chain(closed.into_iter().map(|row| (row, false))) {
-            let slots = row.profile.slots as usize;
-            books.sessions.insert(row.session, Session { epoch: row.epoch, open, slots });
+            let (slots, promised) = (row.profile.slots as usize, row.profile.lost_after(Duration::ZERO));
+            let session = Session { epoch: row.epoch, open, slots, edge: row.edge, promised };
+            books.sessions.insert(row.session, session);
         }
         drop(books);
         Ok(fresh)

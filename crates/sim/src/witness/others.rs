@@ -9,7 +9,7 @@ use lockgate_ports::{
     TurnConflict,
 };
 
-use super::{Session, Witness};
+use super::{EdgeLease, Session, Witness};
 
 impl Witness {
     pub(crate) async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
@@ -25,6 +25,9 @@ impl Witness {
             });
             for birth in &change.jobs {
                 books.note(birth, now);
+            }
+            if id.is_saga() {
+                books.follow_saga(change);
             }
         }
         for change in asked.iter().zip(&answers).filter_map(|(change, answer)| answer.is_ok().then_some(change)) {
@@ -61,7 +64,8 @@ impl Witness {
     pub(crate) async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
         let renewed = self.disk.renew_edge(edge, ttl).await?;
         if renewed {
-            self.books.lock().edges.insert(edge.clone(), self.clock.now() + ttl);
+            let now = self.clock.now();
+            self.books.lock().edges.insert(edge.clone(), EdgeLease { renewed_at: now, ends_at: now + ttl });
         }
         Ok(renewed)
     }
@@ -71,7 +75,7 @@ impl Witness {
         let now = self.clock.now();
         let mut books = self.books.lock();
         for edge in &closed {
-            let expired = books.edges.get(edge).is_none_or(|at| *at + grace <= now);
+            let expired = books.edges.get(edge).is_none_or(|lease| lease.ends_at + grace <= now);
             books.require(expired, "S-1 an edge is closed when its lease is long over", || edge.to_string());
         }
         Ok(closed)
@@ -83,21 +87,30 @@ impl Witness {
         edge: &EdgeId,
         profile: &WorkerProfile,
     ) -> Result<Option<Attached>, StoreError> {
-        let Some(attached) = self.disk.attach(id, edge, profile).await? else { return Ok(None) };
+        let Some(attached) = self.planted.attach(&self.disk, id, edge, profile).await? else { return Ok(None) };
         let epoch = attached.epoch;
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
-        books.sessions.insert(id.clone(), Session { epoch, open: true, slots: profile.slots as usize });
+        let (slots, promised) = (profile.slots as usize, profile.lost_after(Duration::ZERO));
+        books.sessions.insert(id.clone(), Session { epoch, open: true, slots, edge: edge.clone(), promised });
         Ok(Some(attached))
     }
 
-    pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {
+    /// By a process that is the edge `by`, if it is one.
+    pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64, by: Option<EdgeId>) -> Result<bool, StoreError> {
         let closed = self.planted.close_session(&self.disk, id, epoch).await?;
         let mut books = self.books.lock();
         if closed {
             let known = books.sessions.get(id).is_some_and(|session| session.epoch == epoch && session.open);
             books.require(known, "S-1 only the epoch that was looked at is closed", || format!("{id} {epoch}"));
+            let now = self.clock.now();
+            // Who holds a session heard of it, or did not. Others know only when its edge was last heard of.
+            let early = books.sessions.get(id).filter(|session| Some(&session.edge) != by.as_ref()).is_some_and(|session| {
+                let lease = books.edges.get(&session.edge);
+                lease.is_some_and(|lease| now < lease.renewed_at + session.promised)
+            });
+            books.require(!early, "A-10 silence is borne for as long as was promised", || format!("{id} {epoch}"));
             if let Some(session) = books.sessions.get_mut(id) {
                 session.open = false;
             }

@@ -48,8 +48,12 @@ caught! {
     steps_of_a_run_that_are_not_compared = StepsNotCompared: "R-1";
     news_that_a_run_never_hears = NewsForgotten: "everything ends";
     an_undo_that_is_issued_twice = UndoneTwice: "R-7";
+    undos_of_a_workflow_that_are_never_issued = UndosDropped: "everything ends";
+    entries_of_a_workflow_that_are_forgotten = EntriesForgotten: "R-8";
+    news_that_a_workflow_hears_in_the_wrong_order = NewsReversed: "R-8";
     edges_that_are_closed_alive = EdgesClosedAlive: "S-1";
     a_session_that_is_closed_under_another_epoch = EpochIgnored: "S-1";
+    a_promise_to_a_worker_that_is_forgotten = PromisesForgotten: "A-10";
     a_report_with_another_token_that_counts = FenceIgnored: "A-1";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
