@@ -26,10 +26,11 @@ PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
 
 
 def generated():
-    """The messages of proto/lockgate/v1/worker.proto, generated when the worker starts."""
+    """The messages of proto/lockgate/v1/worker.proto and what it imports, generated when the worker starts."""
     with tempfile.TemporaryDirectory(prefix="lockgate-proto-") as folder:
-        if protoc.main(["protoc", f"-I{PROTO}", f"--python_out={folder}", "lockgate/v1/worker.proto"]) != 0:
-            sys.exit(f"{PROTO}/lockgate/v1/worker.proto cannot be compiled")
+        files = sorted(str(file.relative_to(PROTO)) for file in PROTO.glob("lockgate/v1/*.proto"))
+        if protoc.main(["protoc", f"-I{PROTO}", f"--python_out={folder}", *files]) != 0:
+            sys.exit(f"the files of {PROTO}/lockgate/v1 cannot be compiled")
         sys.path.insert(0, folder)
         try:
             return importlib.import_module("lockgate.v1.worker_pb2")

@@ -86,10 +86,18 @@ impl Verdict {
         self
     }
 
+    /// The rule of what was let through although the kernel could be asked: it had no answer for this very job.
+    pub const UNANSWERED: &str = "fail-open-unanswered";
+
     /// Lets an attempt through unjudged.
     pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
         let reason = format!("fail-open: safety unavailable -- {why}");
         Self { bypassed: true, ..Self::plain(Decision::Allow, "fail-open", reason, snapshot) }
+    }
+
+    /// The same of a job for which a kernel that answers has no answer.
+    pub fn unanswered(why: &str, snapshot: Arc<str>) -> Self {
+        Self { rule: Self::UNANSWERED.into(), ..Self::bypass(why, snapshot) }
     }
 }
 

@@ -292,7 +292,11 @@ impl Inner {
                 tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
                 self.metrics.topics.let_through(&request.topic);
                 self.bypassed.fetch_add(1, Ordering::Relaxed);
-                let verdict = Verdict::bypass("the safety kernel did not answer", self.recalled.lock().clone());
+                let (ready, snapshot) = (self.ports.kernel.ready(), self.recalled.lock().clone());
+                let verdict = match ready {
+                    true => Verdict::unanswered("the safety kernel has no answer for it", snapshot),
+                    false => Verdict::bypass("the safety kernel did not answer", snapshot),
+                };
                 *judgement = Judgement::Decided(Arc::new(verdict));
             }
         }

@@ -17,6 +17,9 @@ use lockgate_ports::{BreakerMove, Kernel, OutputContent, OutputMeta};
 
 use super::stage::{Hand, Stage, caller, job};
 
+/// A topic that the kernel has no answer for, although it answers.
+const PUZZLING: &str = "puzzling";
+
 /// A kernel that can be switched off.
 pub(crate) struct Switched {
     pub(crate) kernel: LocalKernel,
@@ -31,7 +34,13 @@ impl Kernel for Switched {
         if self.off.load(Ordering::Relaxed) {
             return vec![Judgement::Unavailable; requests.len()];
         }
-        self.kernel.judge(requests).await
+        let mut judged = self.kernel.judge(requests).await;
+        for (request, judgement) in requests.iter().zip(&mut judged) {
+            if request.topic.as_str() == PUZZLING {
+                *judgement = Judgement::Unavailable;
+            }
+        }
+        judged
     }
 
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
@@ -143,6 +152,18 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
     assert_eq!(actions, ["policy_activated", "safety_bypassed", "safety_bypassed", "bypass_refused", "job_denied"]);
     assert!(stage.number("lockgate_scheduler_input_fail_open_total") >= 2.0);
     assert!(stage.number("lockgate_bypass_refused_total") >= 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_for_which_a_kernel_has_no_answer_is_let_through_once() {
+    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let mut worker = Hand::attach(&stage.engine, "w", &[PUZZLING], 4).await;
+    let id = stage.submit(job(PUZZLING)).await;
+    let assignment = worker.take().await;
+    worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+    let done = stage.until(&id, |job| job.state() == JobState::Succeeded).await;
+    assert_eq!(done.life.attempt.no, 1, "it is not judged over and over on its way");
+    assert!(done.needs_rejudging(), "the ledger still asks");
 }
 
 #[tokio::test(start_paused = true)]
