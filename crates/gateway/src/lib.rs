@@ -12,6 +12,7 @@ mod configs;
 mod dags;
 mod dashboard;
 mod errors;
+mod follow;
 mod grpc;
 mod health;
 mod hosts;

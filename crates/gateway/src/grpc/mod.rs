@@ -16,8 +16,11 @@ mod scheduler;
 mod schedules;
 mod worker;
 
+use std::pin::Pin;
+
 use axum::Router;
 use axum::body::Body;
+use futures::{Stream, StreamExt};
 use lockgate_core::request::Caller;
 use lockgate_engine::ApiError;
 use lockgate_proto::keda::external_scaler_server::ExternalScalerServer;
@@ -33,6 +36,7 @@ use lockgate_proto::v1::safety_kernel_server::SafetyKernelServer;
 use lockgate_proto::v1::scheduler_server::SchedulerServer;
 use lockgate_proto::v1::schedules_server::SchedulesServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
@@ -40,12 +44,15 @@ use tonic_reflection::server::Error as ReflectionError;
 
 use crate::auth::Refusal;
 use crate::calls::Unanswered;
+use crate::follow::{Followed, follow};
 use crate::hosts::Stranger;
 use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
 
 pub(crate) use scheduler::submit_many;
 
 type Reply<T> = Result<tonic::Response<T>, tonic::Status>;
+/// An answer that goes on.
+type Told<M> = Pin<Box<dyn Stream<Item = Result<M, tonic::Status>> + Send>>;
 
 /// Clients' calls.
 struct SchedulerService(Shared);
@@ -135,6 +142,11 @@ pub(crate) fn unanswered(why: Unanswered) -> http::Response<Body> {
 /// Turns the engine's answer into gRPC's.
 fn answer<T>(result: Result<T, ApiError>) -> Reply<T> {
     result.map(tonic::Response::new).map_err(|error| errors::status(&error))
+}
+
+/// What somebody follows, in gRPC's words.
+fn told<W: Followed, M>(watch: W, closing: CancellationToken, message: impl Fn(W::Item) -> M + Send + 'static) -> Told<M> {
+    Box::pin(follow(watch, closing).map(move |item| item.map(&message).map_err(|error| errors::status(&error))))
 }
 
 fn caller<T>(request: &tonic::Request<T>) -> Result<Caller, tonic::Status> {

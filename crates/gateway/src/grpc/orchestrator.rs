@@ -1,26 +1,25 @@
 //! The `Orchestrator` service: definitions of workflows, and runs of them.
 
-use std::pin::Pin;
+use std::sync::Arc;
 
-use futures::Stream;
+use lockgate_core::dag::{Dag, Run};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, DagView, RunOrder, RunWatch, StartRun};
+use lockgate_engine::{ApiError, DagView, RunOrder, StartRun};
 use lockgate_ports::RunQuery;
 use lockgate_proto::v1::orchestrator_server::Orchestrator;
 use lockgate_proto::{known_run_state, percent, run_changes, run_head, run_whole, v1};
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
-use tonic::{Request, Status};
+use tonic::Request;
 
 use super::lists::{invalid, page, present};
-use super::{OrchestratorService, Reply, answer, caller};
+use super::{OrchestratorService, Reply, Told, answer, caller, told};
 use crate::dags::{self, FILE};
 use crate::{errors, queries};
 
 #[tonic::async_trait]
 impl Orchestrator for OrchestratorService {
-    type WatchDAGRunStream = Pin<Box<dyn Stream<Item = Result<v1::DagEvent, Status>> + Send>>;
+    type WatchDAGRunStream = Told<v1::DagEvent>;
 
     async fn put_dag(&self, request: Request<v1::PutDagRequest>) -> Reply<v1::PutDagResponse> {
         let caller = caller(&request)?;
@@ -68,7 +67,9 @@ impl Orchestrator for OrchestratorService {
         let caller = caller(&request)?;
         let v1::WatchDagRunRequest { run_id, after } = request.into_inner();
         let watch = self.0.engine.watch_run(&caller, &run_id.into(), after).await;
-        answer(watch.map(|watch| follow(watch, self.0.closing.clone())))
+        let event =
+            |(run, dag): (Run, Arc<Dag>)| v1::DagEvent { percent: percent(&run.head), run: Some(run_changes(&run, &dag)) };
+        answer(watch.map(|watch| told(watch, self.0.closing.clone(), event)))
     }
 
     async fn cancel_dag(&self, request: Request<v1::CancelDagRequest>) -> Reply<v1::DagRun> {
@@ -159,18 +160,4 @@ fn map(json: &[u8]) -> Result<Map<String, Value>, ApiError> {
         return Ok(Map::new());
     }
     serde_json::from_slice(json).map_err(|error| ApiError::invalid("params", format_args!("must be a JSON map: {error}")))
-}
-
-fn follow(watch: RunWatch, closing: CancellationToken) -> <OrchestratorService as Orchestrator>::WatchDAGRunStream {
-    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
-        let (mut watch, closing) = state?;
-        match closing.run_until_cancelled(watch.next()).await? {
-            Ok(Some(run)) => {
-                let event = v1::DagEvent { percent: percent(&run.head), run: Some(run_changes(&run, watch.dag())) };
-                Some((Ok(event), Some((watch, closing))))
-            }
-            Ok(None) => None,
-            Err(error) => Some((Err(errors::status(&error)), None)),
-        }
-    }))
 }

@@ -1,24 +1,20 @@
 //! The `Scheduler` service.
 
-use std::pin::Pin;
-
-use futures::Stream;
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, Engine, LogWatch, Submitted, Watch};
+use lockgate_engine::{ApiError, Engine, Submitted};
 use lockgate_proto::v1::scheduler_server::Scheduler;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
 use lockgate_proto::{new_job, v1};
-use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
-use super::{Reply, SchedulerService, answer, caller, convert, lists};
+use super::{Reply, SchedulerService, Told, answer, caller, convert, lists, told};
 use crate::{errors, submit};
 
 #[tonic::async_trait]
 impl Scheduler for SchedulerService {
-    type WatchJobStream = Pin<Box<dyn Stream<Item = Result<v1::WatchJobResponse, Status>> + Send>>;
-    type WatchJobLogsStream = Pin<Box<dyn Stream<Item = Result<v1::WatchJobLogsResponse, Status>> + Send>>;
+    type WatchJobStream = Told<v1::WatchJobResponse>;
+    type WatchJobLogsStream = Told<v1::WatchJobLogsResponse>;
 
     async fn submit_job(&self, request: Request<v1::SubmitJobRequest>) -> Reply<v1::SubmitJobResponse> {
         let caller = caller(&request)?;
@@ -46,7 +42,7 @@ impl Scheduler for SchedulerService {
         let caller = caller(&request)?;
         let v1::WatchJobRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch(&caller, &job_id.into(), after).await;
-        answer(watch.map(|watch| follow(watch, self.0.closing.clone())))
+        answer(watch.map(|watch| told(watch, self.0.closing.clone(), |item| convert::watch_item(&item))))
     }
 
     async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> Reply<v1::CancelJobResponse> {
@@ -74,7 +70,8 @@ impl Scheduler for SchedulerService {
         let caller = caller(&request)?;
         let v1::WatchJobLogsRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch_logs(&caller, &job_id.into(), after).await;
-        answer(watch.map(|watch| follow_logs(watch, self.0.closing.clone())))
+        let message = |line| v1::WatchJobLogsResponse { line: Some(convert::log_line(&line)) };
+        answer(watch.map(|watch| told(watch, self.0.closing.clone(), message)))
     }
 
     async fn list_dead_letters(&self, request: Request<v1::ListDeadLettersRequest>) -> Reply<v1::ListDeadLettersResponse> {
@@ -144,27 +141,4 @@ fn accepted(submitted: &Submitted, ack: &str) -> v1::SubmitJobResponse {
         ack: ack.to_owned(),
         existing: submitted.existing,
     }
-}
-
-fn follow(watch: Watch, closing: CancellationToken) -> <SchedulerService as Scheduler>::WatchJobStream {
-    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
-        let (mut watch, closing) = state?;
-        match closing.run_until_cancelled(watch.next()).await? {
-            Ok(item) => item.map(|item| (Ok(convert::watch_item(&item)), Some((watch, closing)))),
-            Err(error) => Some((Err(errors::status(&error)), None)),
-        }
-    }))
-}
-
-fn follow_logs(watch: LogWatch, closing: CancellationToken) -> <SchedulerService as Scheduler>::WatchJobLogsStream {
-    Box::pin(futures::stream::unfold(Some((watch, closing)), |state| async move {
-        let (mut watch, closing) = state?;
-        match closing.run_until_cancelled(watch.next()).await? {
-            Ok(line) => line.map(|line| {
-                let message = v1::WatchJobLogsResponse { line: Some(convert::log_line(&line)) };
-                (Ok(message), Some((watch, closing)))
-            }),
-            Err(error) => Some((Err(errors::status(&error)), None)),
-        }
-    }))
 }

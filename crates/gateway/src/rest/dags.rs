@@ -1,31 +1,30 @@
 //! Workflows: definitions, and runs of them.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::sse::Event as SseEvent;
 use axum::response::{IntoResponse, Response};
-use futures::Stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use lockgate_core::dag::NodeKey;
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{RunOrder, RunWatch, StartRun};
+use lockgate_engine::{RunOrder, StartRun};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, Written};
 use super::idempotency::IdempotencyKey;
-use super::listen::Seen;
+use super::listen::{Seen, sent};
 use super::query::{DagParams, EventParams, Params, RunParams};
 use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
 use super::{Answer, By, with_status};
 use crate::Shared;
 use crate::dags::{self, FILE};
+use crate::follow::follow;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -182,16 +181,10 @@ pub(super) async fn events(
         }
     }
     let watch = shared.engine.watch_run(&caller, &id, after).await?;
-    Ok(Sse::new(stream(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
-}
-
-fn stream(watch: RunWatch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
-    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
-        // An error ends the stream: the client comes back with the last version it saw.
-        let run = closing.run_until_cancelled(watch.next()).await?.ok()??;
-        let event = SseEvent::default().id(run.head.version.to_string());
-        Some((Ok(event.json_data(Run::changes(&run, watch.dag())).ok()?), (watch, closing)))
-    })
+    let event = |(run, dag): (lockgate_core::dag::Run, Arc<lockgate_core::dag::Dag>)| {
+        SseEvent::default().id(run.head.version.to_string()).json_data(Run::changes(&run, &dag)).ok()
+    };
+    Ok(sent(follow(watch, shared.closing), event))
 }
 
 /// Stop a run: nothing new starts, what runs is stopped, and what was done is undone if that is asked for.

@@ -7,16 +7,17 @@ use std::str::FromStr;
 use axum::extract::State;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::Stream;
+use futures::{Stream, StreamExt, future};
 use http::{HeaderMap, StatusCode};
 use lockgate_core::request::FieldError;
-use lockgate_engine::{LogWatch, Watch, WatchItem};
-use tokio_util::sync::CancellationToken;
+use lockgate_engine::{ApiError, WatchItem};
+use lockgate_ports::KeptLine;
 
 use super::query::{EventParams, Params};
 use super::views::{Event, LogLine, Progress};
 use super::{Answer, By, JobPath};
 use crate::Shared;
+use crate::follow::follow;
 use crate::queries::parsed;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -66,15 +67,19 @@ pub(super) async fn events(
         }
     }
     let watch = shared.engine.watch(&caller, &id, after).await?;
-    Ok(Sse::new(stream(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
+    Ok(sent(follow(watch, shared.closing), |item| event(&item)))
 }
 
-fn stream(watch: Watch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
-    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
-        // An error ends the stream: the client comes back with the last number it saw.
-        let item = closing.run_until_cancelled(watch.next()).await?.ok()??;
-        Some((Ok(event(&item)?), (watch, closing)))
-    })
+/// As server-sent events, for as long as items come.
+pub(super) fn sent<T: 'static>(
+    items: impl Stream<Item = Result<T, ApiError>> + Send + 'static,
+    event: impl Fn(T) -> Option<SseEvent> + Send + 'static,
+) -> Response {
+    let events = items
+        .map(move |item| item.ok().and_then(&event))
+        .take_while(|event| future::ready(event.is_some()))
+        .filter_map(future::ready);
+    Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::default()).into_response()
 }
 
 fn event(item: &WatchItem) -> Option<SseEvent> {
@@ -109,13 +114,6 @@ pub(super) async fn logs(
         }
     }
     let watch = shared.engine.watch_logs(&caller, &id, after).await?;
-    Ok(Sse::new(lines(watch, shared.closing)).keep_alive(KeepAlive::default()).into_response())
-}
-
-fn lines(watch: LogWatch, closing: CancellationToken) -> impl Stream<Item = Result<SseEvent, Infallible>> {
-    futures::stream::unfold((watch, closing), |(mut watch, closing)| async move {
-        let kept = closing.run_until_cancelled(watch.next()).await?.ok()??;
-        let event = SseEvent::default().id(kept.no.to_string()).json_data(LogLine::from(&kept)).ok()?;
-        Some((Ok(event), (watch, closing)))
-    })
+    let line = |kept: KeptLine| SseEvent::default().id(kept.no.to_string()).json_data(LogLine::from(&kept)).ok();
+    Ok(sent(follow(watch, shared.closing), line))
 }
