@@ -4,7 +4,7 @@ use crate::support::{Closed, Reply};
 
 /// Whose things a call touches: one tenant's, or everybody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Of {
     Own,
     All,
 }
@@ -12,7 +12,7 @@ enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-const MATRIX: [(&str, Of, &str); 145] = [
+pub(crate) const MATRIX: [(&str, Of, &str); 145] = [
     ("POST /externalscaler.ExternalScaler/GetMetricSpec", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/GetMetrics", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/IsActive", All, "vsaoA"),
@@ -172,10 +172,12 @@ const ROLES: [(char, &str); 7] = [
 
 /// What became of a request at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+pub(crate) enum Door {
     Open,
     Unknown,
     Forbidden,
+    /// Failed too often to be looked at; a good credential is never made to wait.
+    Braked,
 }
 
 fn door(reply: &Reply, is_grpc: bool) -> Door {
@@ -183,11 +185,12 @@ fn door(reply: &Reply, is_grpc: bool) -> Door {
     match code.as_str() {
         "16" | "401" => Door::Unknown,
         "7" | "403" => Door::Forbidden,
+        "8" | "429" => Door::Braked,
         _ => Door::Open,
     }
 }
 
-async fn knock(server: &Closed, row: &str, key: Option<&str>, tenant: Option<&str>) -> Door {
+pub(crate) async fn knock(server: &Closed, row: &str, key: Option<&str>, tenant: Option<&str>) -> Door {
     let (method, pattern) = row.split_once(' ').expect("method and path");
     let is_grpc = pattern.starts_with("/lockgate.") || pattern.starts_with("/externalscaler.");
     let mut request = server.request(method, &pattern.replace(['{', '}'], "x"));

@@ -11,6 +11,7 @@ mod dashboard;
 mod dead_letters;
 mod doors;
 mod events;
+mod forged;
 mod fuzz;
 mod health;
 mod idempotency;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lockgate_core::access::{DigestKey, Grant, Identity, Reach};
 use lockgate_engine::NewCredential;
 use lockgate_gateway::{Access, Entrance, GatewaySettings};
+use lockgate_ports::Tokens;
 use serde_json::Value;
 
 use super::{Reply, Server};
@@ -28,7 +29,17 @@ impl Deref for Closed {
 
 impl Closed {
     pub(crate) async fn start() -> Self {
-        let server = Server::start_with(Self::settings()).await;
+        Self::start_with(Self::settings()).await
+    }
+
+    /// One that takes the tokens of an issuer too.
+    pub(crate) async fn trusting(tokens: Arc<dyn Tokens>) -> Self {
+        let entrance = Entrance { digest: DigestKey::new(DIGEST), tokens: Some(tokens), inside: None };
+        Self::start_with(GatewaySettings { access: Access::Closed(Arc::new(entrance)), ..GatewaySettings::default() }).await
+    }
+
+    async fn start_with(settings: GatewaySettings) -> Self {
+        let server = Server::start_with(settings).await;
         let made = server.engine.first_key(&DigestKey::new(DIGEST)).await.expect("made").expect("the first");
         assert!(server.engine.keep_first_key(&made).await.expect("stored"));
         Self { server, admin: made.credential.identity(), admin_key: made.key.reveal() }
