@@ -29,8 +29,10 @@ struct Show {
     options: Vec<String>,
 }
 
-/// Settings that are secrets themselves. Others name files, whose contents are not shown, or addresses.
-const SECRETS: [&str; 4] = ["safety_kernel_key", "nats_submit_key", "nats_worker_key", "otlp_headers"];
+/// What a setting takes that is a secret itself. Others name files, whose contents are not shown, or addresses.
+const SECRET: &str = "KEY";
+/// Settings with secrets among other things.
+const WITH_SECRETS: [&str; 1] = ["otlp_headers"];
 /// Said instead of a secret.
 const MASK: &str = "***";
 /// How to reach a server, which this is not about.
@@ -88,7 +90,9 @@ fn setting(arg: &Arg, matches: &ArgMatches) -> Setting {
         None => "unset",
     };
     let raw = matches.get_raw(id).map(|values| values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","));
-    let value = raw.map(|value| if SECRETS.contains(&id) { MASK.to_owned() } else { masked(&value) });
+    let takes = arg.get_value_names().unwrap_or_default();
+    let is_secret = WITH_SECRETS.contains(&id) || takes.iter().any(|name| name.as_str() == SECRET);
+    let value = raw.map(|value| if is_secret { MASK.to_owned() } else { masked(&value) });
     Setting {
         name: format!("--{}", arg.get_long().unwrap_or(id)),
         value,
@@ -167,6 +171,8 @@ mod tests {
             "http://127.0.0.1:1",
             "--safety-kernel-key",
             "lgk_id_secret",
+            "--nats-submit-key",
+            "lgk_id_secret",
             "--nats-worker-key",
             "lgk_id_secret",
             "--otlp-headers",
@@ -177,10 +183,28 @@ mod tests {
         let in_words = shown(&["--database-url", "host=db password=hunter2"]);
         assert_eq!(value(&in_words, "--database-url").1, Some("***"));
         expect("--redis-url", "redis://:***@cache/0");
-        expect("--safety-kernel-key", "***");
-        expect("--nats-worker-key", "***");
+        for key in ["--safety-kernel-key", "--nats-submit-key", "--nats-worker-key"] {
+            expect(key, "***");
+        }
         expect("--otlp-headers", "***");
         expect("--nats-url", "nats://***@one:4222,nats://two:4222");
+    }
+
+    /// A new secret is masked by what it says it takes: so nothing that sounds like one may say otherwise.
+    #[test]
+    fn whatever_sounds_like_a_secret_is_one_or_names_a_file() {
+        let mut root = Cli::command();
+        root.build();
+        let serve = root.find_subcommand("serve").expect("serve");
+        for arg in serve.get_arguments() {
+            let id = arg.get_id().as_str();
+            let sounds = ["key", "secret", "token", "password"].iter().any(|word| id.contains(word));
+            let takes = arg.get_value_names().unwrap_or_default().first().map(|name| name.as_str());
+            assert!(
+                !sounds || takes.is_some_and(|takes| takes == SECRET || takes.contains("FILE")),
+                "--{id} takes {takes:?}"
+            );
+        }
     }
 
     #[test]
