@@ -15,11 +15,13 @@ use super::guard::{IN_FLIGHT_FOR, Standing};
 use super::ingress::Answer;
 use super::letter::Letter;
 use super::pull::Pull;
-use super::{Hall, add, dead, streams};
+use super::{BATCH, Hall, add, dead, streams};
 use crate::pace::spread;
 
 /// Between looks at messages in hand, and between requests that fail.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Messages that may wait in hand while others are asked for.
+const WAITING_FEW: usize = BATCH / 4;
 /// How long a message that somebody else has stays in hand: most are questions, answered in a moment.
 const OTHERS_HAVE: Duration = Duration::from_secs(2);
 /// After it a message that somebody else did not finish comes back.
@@ -95,6 +97,7 @@ impl<D: Door> Intake<D> {
         let hall = Arc::clone(&self.hall);
         if !self.held.is_empty() {
             self.pause().await;
+            self.ask_beside().await;
             return self.pull.as_mut().map(|pull| pull.ready(&hall.transport)).unwrap_or_default();
         }
         loop {
@@ -115,6 +118,23 @@ impl<D: Door> Intake<D> {
                     Err(error) => self.start_over(&error).await,
                 },
             }
+        }
+    }
+
+    /// A few messages that wait do not keep the others out. Many mean that nothing can be taken: no more are asked for.
+    async fn ask_beside(&mut self) {
+        if self.held.len() > WAITING_FEW {
+            return;
+        }
+        if let Some(refusal) = self.pull.as_mut().and_then(Pull::refused) {
+            self.start_over(&refusal.into()).await;
+        }
+        if self.connects.has_changed().unwrap_or(false) {
+            self.pull.iter_mut().for_each(Pull::forget);
+            self.consumer = None;
+        }
+        if let Err(error) = self.ask().await {
+            self.start_over(&error).await;
         }
     }
 

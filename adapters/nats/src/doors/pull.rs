@@ -41,7 +41,7 @@ impl Pull {
     }
 
     pub(super) fn is_asking(&self) -> bool {
-        self.wanted > 0
+        self.wanted > 0 && Instant::now() < self.until
     }
 
     pub(super) async fn ask(&mut self, transport: &Transport, consumer: &PullConsumer) -> Result<(), async_nats::Error> {
@@ -69,6 +69,11 @@ impl Pull {
         }
         self.wanted = 0;
         self.refusal.take().map_or(Ok(None), |refusal| Err(refusal.into()))
+    }
+
+    /// Why the server does not serve what was asked for, told once.
+    pub(super) fn refused(&mut self) -> Option<String> {
+        self.refusal.take()
     }
 
     /// What is here already.

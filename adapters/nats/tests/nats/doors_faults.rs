@@ -30,6 +30,20 @@ async fn an_outage_costs_no_delivery() {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_does_not_keep_the_others_out() {
+    let stage = Stage::new(FakeEngine::new(), Terms::default()).await;
+    let doors = stage.open().await;
+    stage.send(None, jobs(&["later"])).await;
+    until("it is in hand", async || doors.counters().held == 1).await;
+    // More than one request brings.
+    for n in 0..600 {
+        stage.send(None, jobs(&[&format!("j{n}")])).await;
+    }
+    until("the others are committed", async || stage.engine.jobs().len() == 600).await;
+    assert_eq!(doors.counters().held, 1);
+}
+
+#[tokio::test]
 async fn what_is_in_hand_at_a_stop_is_taken_by_others_at_once() {
     let stage = Stage::new(FakeEngine::new(), Terms::default()).await;
     stage.engine.set_away(true);
@@ -113,6 +127,19 @@ async fn a_stream_that_somebody_deleted_is_made_again() {
     stage.has_streams().await;
     stage.send(None, jobs(&["a"])).await;
     stage.engine.has(&["a"]).await;
+}
+
+#[tokio::test]
+async fn a_deleted_stream_is_made_again_beside_a_message_that_waits() {
+    let stage = Stage::new(FakeEngine::new(), Terms::default()).await;
+    let doors = stage.open().await;
+    stage.send(None, jobs(&["later"])).await;
+    until("it is in hand", async || doors.counters().held == 1).await;
+    stage.jetstream().delete_stream("LOCKGATE_SUBMIT").await.expect("deleted");
+    stage.has_streams().await;
+    stage.send(None, jobs(&["a"])).await;
+    stage.engine.has(&["a"]).await;
+    assert_eq!(doors.counters().held, 1);
 }
 
 #[tokio::test]

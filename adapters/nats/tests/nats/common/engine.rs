@@ -75,13 +75,16 @@ impl FakeEngine {
     }
 }
 
-/// The topic "bad" is refused job by job, "poison" with its whole message.
+/// The topic "bad" is refused job by job, "poison" with its whole message; a job of the id "later" is never taken.
 fn submit(state: &mut State, submission: Submission) -> Answer<v1::SubmitJobsResponse> {
     use v1::submit_jobs_response::Item;
     use v1::submit_jobs_response::item::Item::{Error, Job};
 
     if submission.request.jobs.iter().any(|job| job.topic == "poison") {
         return Answer::Refused("this is poison".into());
+    }
+    if submission.request.jobs.iter().any(|job| job.job_id == "later") {
+        return Answer::Later("there is no room for it".into());
     }
     state.callers.push(format!("{}/{}", submission.caller.tenant, submission.caller.actor));
     let mut item = |job: v1::NewJob| {
