@@ -1,6 +1,7 @@
 //! `lockgate bench`: what this build does on this machine, through the public API, next to the machine's own limits.
 
 mod backlog;
+mod crowded;
 mod dags;
 mod decisions;
 mod governed;
@@ -136,6 +137,7 @@ async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
     latency::measure(&bed, scale, report).await?;
     online::measure(report).await?;
     overload::measure(&bed, scale.quick, report).await?;
+    crowded::measure(&bed, scale.quick, report).await?;
     dags::measure(&bed, scale.quick, report).await?;
     schedules::measure(&bed, scale.quick, report).await?;
     backlog::measure(scale, report).await
