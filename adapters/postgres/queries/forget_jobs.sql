@@ -15,6 +15,8 @@
     DELETE FROM run_jobs USING gone WHERE run_jobs.job_id = gone.job_id
 ), kin AS (
     DELETE FROM children USING gone WHERE children.job_id = gone.job_id
+), stood_for AS (
+    DELETE FROM memos USING gone WHERE memos.job_id = gone.job_id
 ), letters AS (
     DELETE FROM dead_letters USING gone WHERE dead_letters.job_id = gone.job_id RETURNING dead_letters.priority
 ), counted AS (

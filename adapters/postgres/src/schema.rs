@@ -40,21 +40,23 @@ const COMMON: [Migration; 10] = [
     Migration { version: 13, sql: include_str!("../migrations/0013_send_sessions_away.sql"), needs: 12 },
     Migration { version: 15, sql: include_str!("../migrations/0015_date_outbox.sql"), needs: 12 },
 ];
-const POSTGRES: [Migration; 5] = [
+const POSTGRES: [Migration; 6] = [
     migration(4, include_str!("../migrations/0004_tune_postgres.sql")),
     migration(6, include_str!("../migrations/0006_tune_runs_postgres.sql")),
     migration(9, include_str!("../migrations/0009_index_schedules_postgres.sql")),
     migration(11, include_str!("../migrations/0011_index_tenants_postgres.sql")),
     Migration { version: 14, sql: include_str!("../migrations/0014_create_children_postgres.sql"), needs: 12 },
+    Migration { version: 16, sql: include_str!("../migrations/0016_create_memos_postgres.sql"), needs: 12 },
 ];
-const COCKROACH: [Migration; 5] = [
+const COCKROACH: [Migration; 6] = [
     migration(4, include_str!("../migrations/0004_shard_cockroach.sql")),
     migration(6, include_str!("../migrations/0006_shard_runs_cockroach.sql")),
     migration(9, include_str!("../migrations/0009_index_schedules_cockroach.sql")),
     migration(11, include_str!("../migrations/0011_index_tenants_cockroach.sql")),
     Migration { version: 14, sql: include_str!("../migrations/0014_create_children_cockroach.sql"), needs: 12 },
+    Migration { version: 16, sql: include_str!("../migrations/0016_create_memos_cockroach.sql"), needs: 12 },
 ];
-const KNOWN: i64 = 15;
+const KNOWN: i64 = 16;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
@@ -16,6 +16,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/0009_send_sessions_away.sql"),
     include_str!("../migrations/0010_create_children.sql"),
     include_str!("../migrations/0011_date_outbox.sql"),
+    include_str!("../migrations/0012_create_memos.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

@@ -235,6 +235,21 @@ pub struct JobRequest {
     /// People must agree before each life's first attempt, whatever policy says. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// What came of the same work before may stand for it. Set by the platform only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo: Option<Memo>,
+}
+
+/// By what the same work is known again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memo {
+    /// Of all that says what is to be done. The same within a tenant, whichever DAG asks.
+    pub key: Arc<str>,
+    /// For so long its result stands for the same work.
+    pub for_ms: u64,
+    /// It is to be done anew, whatever is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 /// Which part of a run a job is.
@@ -320,6 +335,7 @@ impl JobRequest {
             child_of: None,
             run,
             gate: None,
+            memo: None,
         })
     }
 

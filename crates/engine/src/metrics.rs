@@ -173,7 +173,7 @@ impl Metrics {
     pub(crate) fn entered(&self, job: &Job) {
         self.of(job).enqueued.inc();
         self.topics.received(&job.request.topic);
-        self.runs.sagas.entered(job);
+        self.runs.entered(job);
         if job.state().is_terminal() {
             self.ended(job);
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::{ActorId, AttemptToken, SessionId, WorkerId};
+use lockgate_core::ids::{ActorId, AttemptToken, JobId, SessionId, WorkerId};
 use lockgate_core::job::{
     Approval, Attempt, Binding, Bypass, Counters, EventKind, Failure, Family, JobEvent, JobState, Life, LostAttempt,
     OutputCheck, Reason,
@@ -79,6 +79,8 @@ struct PackedLife {
     taken: Vec<LostAttempt>,
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     late: Option<LostAttempt>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    memo_of: Option<JobId>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +156,7 @@ impl PackedLife {
     /// Every field is named, so that a new one cannot be forgotten.
     fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
-        let Life { ended_at, last_error, lost, taken, late, approval, output, bypass, family, events, .. } = life;
+        let Life { ended_at, last_error, lost, taken, late, memo_of, approval, output, bypass, family, events, .. } = life;
         let Counters { failures, infra_failures, snoozes } = *counters;
         let span = |at: &Timestamp| Span::between(*submitted_at, *at);
         Self {
@@ -170,6 +172,7 @@ impl PackedLife {
             lost: lost.clone(),
             taken: taken.clone(),
             late: late.clone(),
+            memo_of: memo_of.clone(),
             approval: approval.clone(),
             output: output.clone(),
             bypass: bypass.clone(),
@@ -195,6 +198,7 @@ impl PackedLife {
             lost: self.lost,
             taken: self.taken,
             late: self.late,
+            memo_of: self.memo_of,
             approval: self.approval,
             output: self.output,
             bypass: self.bypass,
@@ -296,7 +300,7 @@ mod tests {
         r#"{"n":2,"a":{"n":3,"t":"tok","v":{"decision":"allow","rule":"r","reason":"why","snapshot":"p1"},"#,
         r#""b":{"s":"ses","w":"wrk","d":10,"t":3010,"b":40,"a":7},"s":11},"c":{"f":1,"i":2,"s":3},"s":1000,"b":-5,"d":6,"#,
         r#""x":90,"z":80,"f":{"reason":"failed","message":"no"},"l":{"no":1,"token":"old"},"#,
-        r#""g":[{"no":1,"token":"old"}],"w":{"no":1,"token":"old"},"#,
+        r#""g":[{"no":1,"token":"old"}],"w":{"no":1,"token":"old"},"m":"job-1","#,
         r#""p":{"rule":"r","rule_hash":"h","terms":{"approvers":1},"asked_at":1001},"#,
         r#""o":{"attempt":3,"stage":"held"},"e":9}"#
     );

@@ -102,6 +102,8 @@ fn run_node(key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagNode {
         undo_message: undo.and_then(|undo| undo.failure.as_ref()).map(|f| f.message.to_string()).unwrap_or_default(),
         tainted: node.tainted,
         round: node.round,
+        done_late: node.late,
+        memo_job_id: node.memo_of.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) async fn start(world: &World, caller: &Caller, serial: u64) {
         version: None,
         params: Value::Object(params),
         idempotency_key: Some(format!("run-key-{serial}")),
+        fresh: false,
     };
     for _ in 0..20 {
         let process = world.process().await;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::{DagRow, Listing, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs, StoreError};
+use lockgate_ports::{DagRow, Listing, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs, StoreError};
 
 use crate::store::FaultyStore;
 
@@ -73,6 +74,11 @@ impl Runs for FaultyStore {
     async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         self.before().await?;
         self.disk.waking(limit).await
+    }
+
+    async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
+        self.before().await?;
+        self.disk.memos(keys).await
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

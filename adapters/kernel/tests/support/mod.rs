@@ -157,6 +157,7 @@ pub(crate) fn content() -> OutputContent {
         actor: "ann".into(),
         actor_type: None,
         actor_verified: false,
+        memo: None,
         topic: "echo".into(),
         payload: Json::null(),
         priority: None,

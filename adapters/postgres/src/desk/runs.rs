@@ -62,6 +62,7 @@ fn runs_and_rows(rows: &[Row]) -> Result<(u64, usize), Fault> {
 /// Forgets what is past its life and belongs to no run.
 pub(crate) async fn forget_of_runs(conn: &mut Conn, now: Option<i64>, keep: Duration) -> Result<(), Fault> {
     conn.rows(include_str!("../../queries/forget_run_keys.sql"), &[&now]).await?;
+    conn.rows(include_str!("../../queries/forget_memos.sql"), &[&now]).await?;
     conn.rows(include_str!("../../queries/forget_stray_news.sql"), &[&now, &millis(keep)]).await?;
     Ok(())
 }

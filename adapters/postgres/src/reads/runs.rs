@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use lockgate_core::dag::{NodeKey, NodeRun, Run, RunHead};
 use lockgate_core::ids::{ActorId, RunId, TenantId};
+use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::Listing;
-use lockgate_ports::store::{DagRow, NewsRow, RunQuery, Told};
+use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -113,6 +114,23 @@ fn told(row: &Row) -> Result<Told, Fault> {
     let job = Box::new(row::job(row, Json::null())?);
     let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
     Ok(Told::Job { job, result })
+}
+
+/// What came of the same work before, in the order asked.
+pub(crate) async fn memos(conn: &mut Conn, now: Now, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, Fault> {
+    let tenants: Vec<&str> = keys.iter().map(|key| key.tenant.as_str()).collect();
+    let names: Vec<&str> = keys.iter().map(|key| &*key.key).collect();
+    let rows = conn.rows(include_str!("../../queries/memos.sql"), &[&now, &tenants, &names]).await?;
+    let mut found: BTreeMap<MemoKey, Earlier> = BTreeMap::new();
+    for row in &rows {
+        let key = MemoKey { tenant: TenantId::new(text(row, 7)?), key: text(row, 8)? };
+        if let Told::Job { job, result: Some(result) } = told(row)?
+            && job.state() == JobState::Succeeded
+        {
+            found.insert(key, Earlier { job, result });
+        }
+    }
+    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
 }
 
 pub(crate) async fn unheard(conn: &mut Conn, now: Now, age: i64, limit: usize) -> Result<Vec<RunId>, Fault> {

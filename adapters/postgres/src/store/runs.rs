@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::store::{DagRow, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
+use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
 use lockgate_ports::{Listing, StoreError};
 
 use super::PostgresStore;
@@ -67,6 +68,10 @@ impl Runs for PostgresStore {
 
     async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         ask!(self, Reads, conn => reads::waking(conn, self.now(), limit))
+    }
+
+    async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
+        ask!(self, Reads, conn => reads::memos(conn, self.now(), keys))
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

@@ -25,6 +25,8 @@ pub(super) struct Sides<'a> {
     parts: Vec<[&'a str; 2]>,
     news: Vec<News<'a>>,
     children: Vec<(&'a ChildOf, JobSeq, &'a str)>,
+    /// By tenant and key; the last one of a group stands.
+    memos: BTreeMap<[&'a str; 2], (&'a str, JobSeq, u64)>,
 }
 
 /// what a run is told, of a job or of a run inside of it.
@@ -61,6 +63,9 @@ impl<'a> Sides<'a> {
             self.parts.extend(sheet.is_birth().then_some([id, run]));
             let told = sheet.transition().tells_its_run().then_some(News { run, job: Some((id, seq)), child: None });
             self.news.extend(told);
+        }
+        if let Some((key, for_ms)) = sheet.transition().memoises() {
+            self.memos.insert([sheet.job().request.tenant.as_str(), key], (id, seq, for_ms));
         }
     }
 
@@ -106,6 +111,7 @@ impl<'a> Sides<'a> {
         calls.extend(self.part_call());
         calls.extend(self.news_call(now));
         calls.extend(self.child_call());
+        calls.extend(self.memo_call(now));
         Ok(calls)
     }
 
@@ -137,6 +143,19 @@ impl<'a> Sides<'a> {
         (!self.children.is_empty()).then_some(Call { sql: include_str!("../../queries/keep_children.sql"), params })
     }
 
+    fn memo_call(&self, now: Option<i64>) -> Option<Call<'a>> {
+        let params: Vec<Param<'a>> = vec![
+            Box::new(now),
+            Box::new(self.memos.keys().map(|key| key[0]).collect::<Vec<_>>()),
+            Box::new(self.memos.keys().map(|key| key[1]).collect::<Vec<_>>()),
+            Box::new(self.memos.values().map(|(id, ..)| *id).collect::<Vec<_>>()),
+            Box::new(self.memos.values().map(|(_, seq, _)| seq.0).collect::<Vec<_>>()),
+            Box::new(self.memos.values().map(|(.., life)| i64::try_from(*life).unwrap_or(i64::MAX)).collect::<Vec<_>>()),
+        ];
+        let sql = include_str!("../../queries/keep_memos.sql");
+        (!self.memos.is_empty()).then_some(Call { sql, params })
+    }
+
     fn duty_call(&self, begins: bool, sql: &'static str) -> Option<Call<'a>> {
         let duties: Vec<_> = self.duties.iter().filter(|(_, (_, now))| *now == begins).collect();
         let mut params: Vec<Param<'a>> = vec![
@@ -151,7 +170,7 @@ impl<'a> Sides<'a> {
 
     pub(super) fn rows(&self) -> u64 {
         let letters = self.letters.values().map(|letter| usize::from(letter.dropped) + usize::from(letter.kept.is_some()));
-        let told = self.parts.len() + self.news.len() + self.children.len();
+        let told = self.parts.len() + self.news.len() + self.children.len() + self.memos.len();
         (letters.sum::<usize>() + self.duties.len() + self.audit.len() + self.outbox.len() + told) as u64
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use lockgate_core::dag::{NodeKey, NodeRun, Run, RunHead};
 use lockgate_core::ids::{ActorId, JobSeq, RunId, TenantId};
+use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::Listing;
-use lockgate_ports::store::{DagRow, NewsRow, RunQuery, Told};
+use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
 use rusqlite::{Connection, Row, params};
 
 use super::lists::{Page, ROWS_MAX, is_text};
@@ -123,6 +124,17 @@ fn job_told(conn: &Connection, seq: JobSeq) -> Result<Option<Told>, Fault> {
         Ok(Told::Job { job, result })
     })?;
     Ok(told.into_iter().next())
+}
+
+/// What came of the same work before, if it may still be used.
+pub(crate) fn memo(conn: &Connection, key: &MemoKey, now: Timestamp) -> Result<Option<Earlier>, Fault> {
+    let sql = "SELECT seq FROM memos WHERE tenant = ?1 AND key = ?2 AND until > ?3";
+    let params = params![key.tenant.as_str(), &*key.key, now.as_millis()];
+    let Some(seq) = collect(conn, sql, params, |row| Ok(row.get(0)?))?.pop() else { return Ok(None) };
+    Ok(match job_told(conn, JobSeq(seq))? {
+        Some(Told::Job { job, result: Some(result) }) if job.state() == JobState::Succeeded => Some(Earlier { job, result }),
+        _ => None,
+    })
 }
 
 pub(crate) fn unheard(conn: &Connection, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
+use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::store::{DagRow, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
+use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
 use lockgate_ports::{Listing, StoreError};
 
 use super::SqliteStore;
@@ -75,6 +76,11 @@ impl Runs for SqliteStore {
     async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let now = self.clock.now();
         self.readers.run(move |conn| reads::waking(conn, now, limit)).await
+    }
+
+    async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
+        let (keys, now) = (keys.to_vec(), self.clock.now());
+        self.readers.run(move |conn| keys.iter().map(|key| reads::memo(conn, key, now)).collect()).await
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

@@ -10,11 +10,12 @@ use crate::connection::{OVERWRITE_ALWAYS, OVERWRITE_USUALLY};
 use crate::error::Fault;
 
 /// What a tenant has besides jobs, runs and slots.
-const REST: [&str; 4] = [
+const REST: [&str; 5] = [
     "DELETE FROM schedules WHERE tenant = ?1",
     "DELETE FROM dags WHERE tenant = ?1",
     "DELETE FROM idempotency WHERE tenant = ?1",
     "DELETE FROM run_keys WHERE tenant = ?1",
+    "DELETE FROM memos WHERE tenant = ?1",
 ];
 
 impl Ledger<'_> {

@@ -1,5 +1,7 @@
 //! DAGs, steps of runs, and what runs are told.
 
+use std::time::Duration;
+
 use lockgate_core::dag::RunState;
 use lockgate_core::ids::{JobSeq, RunId};
 use lockgate_core::request::RunRef;
@@ -145,6 +147,11 @@ impl Ledger<'_> {
         if sheet.change.transition.tells_its_run() {
             self.tell(&part.run, Some(seq), None)?;
         }
+        if let Some((key, for_ms)) = sheet.change.transition.memoises() {
+            let until = (self.now + Duration::from_millis(for_ms)).as_millis();
+            let sql = "INSERT OR REPLACE INTO memos (tenant, key, seq, until) VALUES (?1, ?2, ?3, ?4)";
+            self.conn.prepare_cached(sql)?.execute(params![job.request.tenant.as_str(), key, seq.0, until])?;
+        }
         Ok(())
     }
 
@@ -179,7 +186,9 @@ impl Ledger<'_> {
             rows += self.forget_run(run_no, &run_id)?;
             gone += 1;
         }
-        self.conn.prepare_cached("DELETE FROM run_keys WHERE free_at <= ?1")?.execute([self.now.as_millis()])?;
+        for sql in ["DELETE FROM run_keys WHERE free_at <= ?1", "DELETE FROM memos WHERE until <= ?1"] {
+            self.conn.prepare_cached(sql)?.execute([self.now.as_millis()])?;
+        }
         // Told late, by the last jobs of a run that is gone.
         self.conn.prepare_cached(include_str!("../../queries/forget_stray_news.sql"))?.execute([before])?;
         Ok(gone)

@@ -11,13 +11,14 @@ use super::tallies::Change;
 use crate::error::Fault;
 
 /// An ended job and what belongs to it besides its duties and its letter.
-const BELONGINGS: [&str; 6] = [
+const BELONGINGS: [&str; 7] = [
     "DELETE FROM jobs WHERE seq = ?1",
     "DELETE FROM jobs_done WHERE seq = ?1",
     "DELETE FROM job_logs WHERE seq = ?1",
     "DELETE FROM idempotency WHERE seq = ?1",
     "DELETE FROM run_jobs WHERE seq = ?1",
     "DELETE FROM children WHERE seq = ?1",
+    "DELETE FROM memos WHERE seq = ?1",
 ];
 
 impl Ledger<'_> {

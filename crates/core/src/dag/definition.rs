@@ -92,6 +92,8 @@ pub struct JobTemplate {
     pub concurrency_key: Option<Template>,
     /// People must agree before it runs.
     pub gate: Option<Gate>,
+    /// For so long a result stands for the same work asked for again.
+    pub memoise_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]

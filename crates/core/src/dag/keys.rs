@@ -36,8 +36,10 @@ pub(super) static NODE: Section = Section {
         "concurrency",
         "min_success",
         "compensation",
+        "memoise",
     ],
 };
+pub(super) static MEMOISE: Section = Section { name: "memoise", keys: &["for"] };
 pub(super) static APPROVAL: Section = Section { name: "approval", keys: &["reason", "approvers", "expires"] };
 pub(super) static COMPENSATION: Section = Section {
     name: "compensation",
@@ -49,7 +51,7 @@ pub(super) const COMMON: [&str; 4] = ["needs", "join", "when", "on_fail"];
 /// Keys of which each makes a node another kind of node.
 pub(super) const KINDS: [&str; 6] = ["topic", "dag", "delay", "delay_sec", "delay_until", "approval"];
 /// What else fits a node with a topic. With `approval` people are asked before the job runs.
-pub(super) const WITH_TOPIC: [&str; 15] = [
+pub(super) const WITH_TOPIC: [&str; 16] = [
     "payload",
     "priority",
     "max_attempts",
@@ -65,6 +67,7 @@ pub(super) const WITH_TOPIC: [&str; 15] = [
     "concurrency",
     "min_success",
     "compensation",
+    "memoise",
 ];
 /// What else fits a node that is a DAG.
 pub(super) const WITH_DAG: [&str; 5] = ["params", "for_each", "concurrency", "min_success", "compensation"];

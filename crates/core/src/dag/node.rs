@@ -72,6 +72,9 @@ pub struct NodeRun {
     /// Its job, if it got one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// The job that did the same work before: its result stands for this node's, which did nothing itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo_of: Option<JobId>,
     /// The run it waits for, if it is a sub-DAG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<RunId>,

@@ -93,6 +93,9 @@ pub struct RunHead {
     /// Where the run stands in traces; none if nobody cares.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+    /// Nothing that was done before stands for what its nodes are to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     /// How often it was run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reruns: u32,
@@ -162,9 +165,13 @@ pub struct DagRef {
 }
 
 /// The identity of what a client asked for, so that a key can be told from its reuse.
-pub fn asked(dag: &str, version: Option<u32>, params: &serde_json::Value) -> RequestHash {
-    let text = serde_json::json!({ "dag": dag, "version": version, "params": params }).to_string();
-    RequestHash(Sha256::digest(text).into())
+pub fn asked(dag: &str, version: Option<u32>, params: &serde_json::Value, fresh: bool) -> RequestHash {
+    let mut asked = serde_json::json!({ "dag": dag, "version": version, "params": params });
+    if fresh {
+        // Absent otherwise: hashes that are stored stay true.
+        asked["fresh"] = true.into();
+    }
+    RequestHash(Sha256::digest(asked.to_string()).into())
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -54,6 +54,7 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::SafetyBypassed
             | EventKind::BypassRefused
             | EventKind::DoneLate
+            | EventKind::Memoised
             | EventKind::OutputUnchecked
             | EventKind::OutputRedacted
             | EventKind::Released

@@ -39,6 +39,8 @@ pub enum EventKind {
     WaitingForChildren,
     /// The barrier opened.
     ChildrenGathered,
+    /// What came of the same work before stands for it.
+    Memoised,
     /// An attempt that no longer counted was done all the same.
     DoneLate,
     /// The work is done; its result waits for the check.
@@ -79,6 +81,7 @@ impl EventKind {
             Self::WaitingForChildren => "waiting_for_children",
             Self::ChildrenGathered => "children_gathered",
             Self::DoneLate => "done_late",
+            Self::Memoised => "memoised",
             Self::OutputHeld => "output_held",
             Self::OutputUnchecked => "output_unchecked",
             Self::OutputRedacted => "output_redacted",

@@ -17,6 +17,7 @@ mod give_up;
 mod judge;
 mod late;
 mod lose;
+mod memo;
 mod output;
 mod renew;
 mod replay;
@@ -42,13 +43,14 @@ pub use bypass::Bypass;
 pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
 pub use family::{Barrier, Family, OnTimeout, UnknownOnTimeout, WAIT_DEFAULT};
+pub use memo::{Earlier, memo_key, memoised};
 pub use output::{LetOut, OutputCheck, OutputStage, Scanned};
 pub use report::{Outcome, Report};
 pub use state::{JobState, Phase};
 pub use submit::{stillborn, submit};
 pub use transition::{DeadLetter, Effect, Evidence, Transition};
 
-use crate::ids::{ActorId, AttemptToken, JobSeq, RunId, SessionId, WorkerId};
+use crate::ids::{ActorId, AttemptToken, JobId, JobSeq, RunId, SessionId, WorkerId};
 use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
 use crate::pools::RoutingId;
@@ -111,6 +113,9 @@ pub struct Life {
     /// Jobs that attempts of this life submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
+    /// The job that did the work before, whose result stands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo_of: Option<JobId>,
     /// Events written so far, over all lives: the next one's number minus one.
     pub events: u64,
 }

@@ -19,7 +19,7 @@ pub fn stillborn(request: Arc<JobRequest>, hash: RequestHash, failure: Failure, 
     born(request, hash, env).dead(JobState::Failed, failure, env.now)
 }
 
-fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transition {
+pub(super) fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transition {
     let due_at = request.not_before.map_or(env.now, |at| at.max(env.now));
     let job = Job {
         seq: JobSeq::default(),
@@ -43,6 +43,7 @@ fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -> Transitio
             family: None,
             taken: Vec::new(),
             late: None,
+            memo_of: None,
             events: 0,
         },
         request,

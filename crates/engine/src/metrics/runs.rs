@@ -1,6 +1,7 @@
 //! Metric families of runs.
 
 use lockgate_core::dag::{Flow, NodeKey, NodeRun, NodeState, RunHead, RunState};
+use lockgate_core::job::Job;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -77,6 +78,7 @@ pub(crate) struct RunMetrics {
     steps: Counter,
     reached: Family<ByState, Counter>,
     nodes: Family<ByState, Counter>,
+    memoised: Counter,
     live: Gauge,
     seconds: Histogram,
     pub(super) sagas: SagaMetrics,
@@ -104,6 +106,9 @@ impl RunMetrics {
             "Nodes of runs that came to an end, by which; items of a list too",
             nodes.clone(),
         );
+        let memoised = Counter::default();
+        let help = "Jobs of runs that were not done because what came of the same work before stands for them";
+        registry.register("dag_nodes_memoised", help, memoised.clone());
         let live = Gauge::default();
         registry.register(
             "dag_runs_live",
@@ -112,7 +117,7 @@ impl RunMetrics {
         );
         let seconds = latency();
         registry.register("dag_run_seconds", "From the start of a run to its end", seconds.clone());
-        Self { started, steps, reached, nodes, live, seconds, sagas: SagaMetrics::new(registry) }
+        Self { started, steps, reached, nodes, memoised, live, seconds, sagas: SagaMetrics::new(registry) }
     }
 
     /// A committed step from one state to another.
@@ -135,6 +140,14 @@ impl RunMetrics {
             self.nodes.get_or_create(&ByState::new(state.as_str())).inc_by(count);
         }
         self.sagas.recorded(ended.undoable);
+    }
+
+    /// A job of a run began.
+    pub(super) fn entered(&self, job: &Job) {
+        if job.memo_of().is_some() {
+            self.memoised.inc();
+        }
+        self.sagas.entered(job);
     }
 
     /// A run whose work was undone: how long that took, from the end of its last node.

@@ -6,7 +6,7 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::plan::Next;
 use lockgate_core::dag::{Closing, Flow, RunHead, RunState};
 use lockgate_core::ids::{ActorId, JobId};
-use lockgate_core::job::{Failure, Input, Job, JobState, stillborn, submit};
+use lockgate_core::job::{Failure, Input, Job, JobState, memoised, stillborn, submit};
 use lockgate_core::request::JobRequest;
 use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
@@ -88,16 +88,20 @@ impl Inner {
     async fn changes(&self, planned: &mut [Planned]) -> (Vec<RunChange>, Vec<Vec<Job>>, Lap) {
         let requests: Vec<Arc<JobRequest>> = planned.iter().flat_map(|planned| planned.next.jobs.iter().cloned()).collect();
         let (judged, verdict) = self.judge(&requests).await;
-        let mut judged = judged.into_iter();
+        let mut before = self.done_before(&requests, &judged).await;
+        let mut judged = judged.into_iter().enumerate();
         let mut changes = Vec::with_capacity(planned.len());
         let mut births = Vec::with_capacity(planned.len());
         for planned in planned {
             planned.ended = Ended::of(&planned.live, &planned.next.nodes);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
-                let judgement = judged.next().unwrap_or(Judgement::Unavailable);
-                let hash = request.hash();
-                submit(request, hash, &self.env(judgement))
+                let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::Unavailable));
+                let (hash, env) = (request.hash(), self.env(judgement));
+                match before.remove(&at) {
+                    Some(earlier) => memoised(request, hash, earlier, &env),
+                    None => submit(request, hash, &env),
+                }
             };
             let mut jobs: Vec<_> = std::mem::take(&mut next.jobs).into_iter().map(birth).collect();
             let dead = |(request, failure): (Arc<JobRequest>, Failure)| {

@@ -1,7 +1,7 @@
 //! Runs inside of runs. A child begins after the commit of its parent's step, under an id that the step determined: whoever
 //! tries twice finds it there.
 
-use lockgate_core::dag::plan::{Order, SubRun, begin};
+use lockgate_core::dag::plan::{Order, Start, SubRun, begin};
 use lockgate_core::dag::{DagRef, NodeKey, RunHead, RunState};
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Failure, Reason};
@@ -51,7 +51,8 @@ impl Inner {
             }
         };
         let caller = parent.caller();
-        let (live, next) = begin(&known.dag, child.id, of, &caller, params, Some(child.parent), self.ports.clock.now());
+        let start = Start { id: child.id, of, params, parent: Some(child.parent), fresh: parent.fresh };
+        let (live, next) = begin(&known.dag, start, &caller, self.ports.clock.now());
         Ok(Some(Planned::step(live, RunState::Running, next, Vec::new())))
     }
 

@@ -6,6 +6,7 @@
 mod advance;
 mod children;
 mod memory;
+mod memos;
 mod order;
 mod step;
 mod sweep;

@@ -83,9 +83,10 @@ fn of_a_run(job: &Job, result: Option<Json>) -> Vec<News> {
     let Some(part) = job.request.run.clone() else { return Vec::new() };
     let state = job.state();
     let failure = job.life.last_error.clone().filter(|_| state != JobState::Succeeded);
+    let told =
+        |state, output, failure| News::Job { part: part.clone(), state, output, failure, memo_of: job.memo_of().cloned() };
     if !job.is_done_late() {
-        return vec![News::Job { part, state, output: result, failure }];
+        return vec![told(state, result, failure)];
     }
-    let ended = News::Job { part: part.clone(), state, output: None, failure };
-    vec![ended, News::Job { part, state: JobState::Succeeded, output: result, failure: None }]
+    vec![told(state, None, failure), told(JobState::Succeeded, result, None)]
 }

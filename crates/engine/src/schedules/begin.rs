@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::dag::plan::begin;
+use lockgate_core::dag::plan::{Start, begin};
 use lockgate_core::dag::{DagRef, RunState};
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::submit;
@@ -119,7 +119,8 @@ impl Inner {
             }
         };
         let caller = self.traces.root(&ask.id, caller);
-        let (live, next) = begin(&known.dag, ask.id.clone(), of, &caller, params, None, now);
+        let start = Start { id: ask.id.clone(), of, params, parent: None, fresh: false };
+        let (live, next) = begin(&known.dag, start, &caller, now);
         Ok(Ok(Planned::step(live, RunState::Running, next, Vec::new())))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::audit::Action;
-use lockgate_core::dag::plan::{Order, begin};
+use lockgate_core::dag::plan::{Order, Start, begin};
 use lockgate_core::dag::saga::outline;
 use lockgate_core::dag::{Dag, DagRef, NodeKey, Run, RunHead, RunState, asked};
 use lockgate_core::ids::{RunId, check_name};
@@ -29,6 +29,8 @@ pub struct StartRun {
     pub params: Value,
     /// The same key with the same request is the same run.
     pub idempotency_key: Option<String>,
+    /// Nothing that was done before stands for what its nodes are to do.
+    pub fresh: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ pub enum RunOrder {
     Pause,
     Resume,
     Cancel { compensate: bool, note: Option<Arc<str>> },
-    Rerun { from: Vec<String>, params: serde_json::Map<String, Value> },
+    Rerun { from: Vec<String>, params: serde_json::Map<String, Value>, fresh: bool },
     Resolve { node: String, item: Option<u32> },
     Retry { node: String, item: Option<u32> },
 }
@@ -67,7 +69,7 @@ impl Engine {
         }
         let view = self.dag(caller, &start.dag, start.version).await?;
         let params = view.dag.check_params(&start.params).map_err(ApiError::Invalid)?;
-        let hash = asked(&start.dag, start.version, &start.params);
+        let hash = asked(&start.dag, start.version, &start.params, start.fresh);
         let key = start.idempotency_key.as_deref().map(|key| RunKey { key: key.into(), hash });
         let ticket = match self.inner.admit_run(caller, &view.dag).await? {
             Ok(ticket) => ticket,
@@ -79,7 +81,8 @@ impl Engine {
         let of = DagRef { name: view.row.name.clone(), version: view.row.version };
         let began = inner.traces.begin();
         let traced = inner.traces.root(&id, caller);
-        let (live, next) = begin(&view.dag, id.clone(), of.clone(), &traced, params, None, now);
+        let begins = Start { id: id.clone(), of: of.clone(), params, parent: None, fresh: start.fresh };
+        let (live, next) = begin(&view.dag, begins, &traced, now);
         let head = live.run().head.clone();
         let detail = serde_json::json!({ "dag": of.name, "version": of.version });
         let audit = vec![inner.entry(caller, Action::RunStarted, &id.as_str().into(), &detail)];
@@ -217,8 +220,9 @@ fn record(order: &RunOrder) -> (Action, Value) {
         RunOrder::Cancel { compensate, note } => {
             (Action::RunCancelled, serde_json::json!({ "compensate": compensate, "note": note }))
         }
-        RunOrder::Rerun { from, params } => {
-            (Action::RunRerun, serde_json::json!({ "from": from, "params": params.keys().collect::<Vec<_>>() }))
+        RunOrder::Rerun { from, params, fresh } => {
+            let params: Vec<_> = params.keys().collect();
+            (Action::RunRerun, serde_json::json!({ "from": from, "params": params, "fresh": fresh }))
         }
         RunOrder::Resolve { node, item } => {
             (Action::CompensationResolved, serde_json::json!({ "node": node, "item": item }))
@@ -242,8 +246,8 @@ fn in_indexes(order: RunOrder, dag: &Dag, caller: &Caller) -> Result<Order, ApiE
         RunOrder::Pause => Order::Pause,
         RunOrder::Resume => Order::Resume,
         RunOrder::Cancel { compensate, note } => Order::Cancel { actor: caller.actor.clone(), note, compensate },
-        RunOrder::Rerun { from, params } => {
-            Order::Rerun { from: from.iter().map(|name| node(name)).collect::<Result<_, _>>()?, params }
+        RunOrder::Rerun { from, params, fresh } => {
+            Order::Rerun { from: from.iter().map(|name| node(name)).collect::<Result<_, _>>()?, params, fresh }
         }
         RunOrder::Resolve { node: name, item } => {
             Order::Resolve { key: NodeKey { node: node(&name)?, item }, actor: caller.actor.clone() }

@@ -31,7 +31,7 @@ impl Stage {
 
     async fn begin_keyed(&self, key: Option<&str>) -> Result<StartedRun, ApiError> {
         let idempotency_key = key.map(str::to_owned);
-        let start = StartRun { dag: "d".to_owned(), version: None, params: json!({}), idempotency_key };
+        let start = StartRun { dag: "d".to_owned(), version: None, params: json!({}), idempotency_key, fresh: false };
         self.engine.start_run(&caller(), start).await
     }
 
@@ -220,7 +220,8 @@ async fn a_run_finds_room_for_its_first_job_and_a_known_key_finds_its_run() {
         assert!(limited_by(&refused).is_some(), "{quotas}: {refused:?}");
         let again = stage.begin_keyed(Some("k")).await.expect("known");
         assert!(again.existing && again.run == first.run, "{quotas}");
-        let other = StartRun { dag: "d".to_owned(), version: Some(1), params: json!({}), idempotency_key: Some("k".into()) };
+        let idempotency_key = Some("k".into());
+        let other = StartRun { dag: "d".to_owned(), version: Some(1), params: json!({}), idempotency_key, fresh: false };
         assert!(matches!(stage.engine.start_run(&caller(), other).await, Err(ApiError::KeyTaken { .. })));
     }
     stage.quotas("ceilings: {pools: {default: 1}}\n").await;
@@ -261,7 +262,7 @@ async fn a_run_that_begins_again_is_a_run_more() {
     worker.report(&assignment, Outcome::FailedFatal { error: "no".into() }).await;
     stage.run_until(&run, |view| view.run.head.state.is_over()).await;
     stage.quotas("defaults: {runs: 0}\n").await;
-    let rerun = || RunOrder::Rerun { from: vec!["a".to_owned()], params: serde_json::Map::new() };
+    let rerun = || RunOrder::Rerun { from: vec!["a".to_owned()], params: serde_json::Map::new(), fresh: false };
     let refused = stage.engine.order_run(&caller(), &run, rerun()).await;
     assert_eq!(limited_by(&refused), Some(LimitedBy::Quota), "{refused:?}");
     stage.quotas("defaults: {runs: 1}\n").await;

@@ -89,7 +89,8 @@ async fn every_bad_end_is_told_in_the_order_of_the_job() {
     stage.until(&id, |job| job.life.no == 2 && job.state() == JobState::Failed).await;
     let dag = "version: 1\ndag: d\nnodes:\n  one: {topic: bad}\n";
     stage.engine.put_dag(&caller(), "d.yaml", dag).await.expect("a good definition");
-    let start = StartRun { dag: "d".into(), version: None, params: serde_json::json!({}), idempotency_key: None };
+    let start =
+        StartRun { dag: "d".into(), version: None, params: serde_json::json!({}), idempotency_key: None, fresh: false };
     stage.engine.start_run(&caller(), start).await.expect("started");
     until("three wait", async || stage.store.backlog(10).await.expect("read").rows == 3).await;
     stage.outlet.set_away(None);

@@ -7,6 +7,7 @@ mod bypasses;
 mod cluster;
 mod families;
 mod letters;
+mod memos;
 mod numbers;
 mod outputs;
 mod places;

@@ -212,7 +212,8 @@ async fn a_kernel_that_goes_away(stage: &Stage, witness: &mut Witness) {
 async fn a_run_that_is_undone(stage: &Stage, witness: &mut Witness) {
     stage.engine.put_dag(&caller(), "saga.yaml", SAGA).await.expect("a good definition");
     let mut worker = Hand::attach(&stage.engine, "w-4", &["t"], 1).await;
-    let start = StartRun { dag: "saga".into(), version: None, params: serde_json::json!({}), idempotency_key: None };
+    let params = serde_json::json!({});
+    let start = StartRun { dag: "saga".into(), version: None, params, idempotency_key: None, fresh: false };
     let run = stage.engine.start_run(&caller(), start).await.expect("started").run;
     for outcome in [good("1"), fatal(), fatal()] {
         let assignment = worker.take().await;
@@ -223,6 +224,25 @@ async fn a_run_that_is_undone(stage: &Stage, witness: &mut Witness) {
     let resolve = RunOrder::Resolve { node: "one".into(), item: None };
     stage.engine.order_run(&caller(), &run, resolve).await.expect("taken");
     witness.wait_for(stage, &["lockgate_saga_rollback_seconds_count"]).await;
+    known_work(stage, witness).await;
+}
+
+/// Done once, and taken over once.
+async fn known_work(stage: &Stage, witness: &mut Witness) {
+    let text = "version: 1\ndag: known\nnodes:\n  one: {topic: known, payload: 7, memoise: true}\n";
+    let mut worker = Hand::attach(&stage.engine, "w-known", &["known"], 1).await;
+    stage.engine.put_dag(&caller(), "known.yaml", text).await.expect("a good definition");
+    for done in [true, false] {
+        let params = serde_json::json!({});
+        let start = StartRun { dag: "known".into(), version: None, params, idempotency_key: None, fresh: false };
+        let run = stage.engine.start_run(&caller(), start).await.expect("started").run;
+        if done {
+            let assignment = worker.take().await;
+            worker.report(&assignment, good("1")).await;
+        }
+        stage.run_until(&run, |view| view.run.head.state.is_over()).await;
+    }
+    witness.wait_for(stage, &["lockgate_dag_nodes_memoised_total"]).await;
 }
 
 async fn a_time_that_comes(stage: &Stage, witness: &mut Witness) {

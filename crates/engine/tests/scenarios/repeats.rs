@@ -172,7 +172,8 @@ async fn a_run_whose_every_do_and_undo_is_repeated_ends_the_same() {
         for repeat in [Repeat::Nothing, Repeat::Handler, Repeat::Report, Repeat::Loss, Repeat::Crash] {
             let story = Story::new().await;
             story.stage.engine.put_dag(&caller(), "trip.yaml", &trip(last)).await.expect("a good definition");
-            let start = StartRun { dag: "trip".into(), version: None, params: json!({}), idempotency_key: None };
+            let start =
+                StartRun { dag: "trip".into(), version: None, params: json!({}), idempotency_key: None, fresh: false };
             let run = story.stage.engine.start_run(&caller(), start).await.expect("started").run;
             let (view, story) = story.wait_for_end(&run, repeat).await;
             assert_eq!(view.run.head.state, end, "{repeat:?}: {:?}", view.run);

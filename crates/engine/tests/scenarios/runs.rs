@@ -22,7 +22,7 @@ impl Stage {
     }
 
     async fn begin(&self, dag: &str, params: Value) -> RunId {
-        let start = StartRun { dag: dag.to_owned(), version: None, params, idempotency_key: None };
+        let start = StartRun { dag: dag.to_owned(), version: None, params, idempotency_key: None, fresh: false };
         self.engine.start_run(&caller(), start).await.expect("started").run
     }
 
@@ -397,7 +397,7 @@ async fn a_failed_run_is_run_again_from_where_it_failed_with_other_parameters_an
     let last = worker.take().await;
     worker.report(&last, fatal()).await;
     stage.run_ends(&run, RunState::Failed).await;
-    stage.order(&run, RunOrder::Rerun { from: vec!["last".into()], params: serde_json::Map::new() }).await;
+    stage.order(&run, RunOrder::Rerun { from: vec!["last".into()], params: serde_json::Map::new(), fresh: false }).await;
     let again = worker.take().await;
     assert_eq!((topic(&again), payload(&again)), ("job.c", json!(["x", "x"])));
     assert_ne!(again.job.request.job_id, last.job.request.job_id, "a new job");
@@ -434,6 +434,7 @@ async fn a_key_names_its_run() {
         version: None,
         params: json!({ "who": who }),
         idempotency_key: Some("k".into()),
+        fresh: false,
     };
     let first = stage.engine.start_run(&caller(), start("ann")).await.expect("started");
     let again = stage.engine.start_run(&caller(), start("ann")).await.expect("the same");
@@ -446,7 +447,8 @@ async fn a_key_names_its_run() {
 async fn what_is_wrong_with_a_start_is_named_and_changes_nothing() {
     let stage = Stage::new();
     stage.put(DIAMOND).await;
-    let start = StartRun { dag: "diamond".into(), version: None, params: json!({ "whom": 1 }), idempotency_key: None };
+    let params = json!({ "whom": 1 });
+    let start = StartRun { dag: "diamond".into(), version: None, params, idempotency_key: None, fresh: false };
     let Err(ApiError::Invalid(errors)) = stage.engine.start_run(&caller(), start).await else { panic!("refused") };
     let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(fields, ["params.whom", "params.who"]);

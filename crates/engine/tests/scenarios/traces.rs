@@ -143,7 +143,8 @@ async fn a_run_that_is_run_again_stays_below_its_root() {
     for text in [inner, outer] {
         stage.engine.put_dag(&caller(), "test.yaml", text).await.expect("a good definition");
     }
-    let start = StartRun { dag: "outer".to_owned(), version: None, params: serde_json::json!({}), idempotency_key: None };
+    let params = serde_json::json!({});
+    let start = StartRun { dag: "outer".to_owned(), version: None, params, idempotency_key: None, fresh: false };
     let run = stage.engine.start_run(&caller(), start).await.expect("started").run;
     let mut hand = Hand::attach(&stage.engine, "one", &["t"], 1).await;
     for outcome in [done(), done(), Outcome::FailedFatal { error: "no".into() }] {
@@ -152,7 +153,7 @@ async fn a_run_that_is_run_again_stays_below_its_root() {
     }
     let over = || async { stage.engine.run_head(&caller(), &run).await.expect("there").state.is_over() };
     wait_until(over).await;
-    let order = RunOrder::Rerun { from: vec!["c".to_owned()], params: serde_json::Map::new() };
+    let order = RunOrder::Rerun { from: vec!["c".to_owned()], params: serde_json::Map::new(), fresh: false };
     stage.engine.order_run(&caller(), &run, order).await.expect("taken");
     let last = hand.take().await;
     hand.report(&last, done()).await;

@@ -90,9 +90,9 @@ impl Orchestrator for OrchestratorService {
 
     async fn rerun_dag(&self, request: Request<v1::RerunDagRequest>) -> Reply<v1::DagRun> {
         let caller = caller(&request)?;
-        let v1::RerunDagRequest { run_id, from, params_json } = request.into_inner();
+        let v1::RerunDagRequest { run_id, from, params_json, fresh } = request.into_inner();
         let params = map(&params_json).map_err(|error| errors::status(&error))?;
-        self.order(&caller, run_id, RunOrder::Rerun { from, params }).await
+        self.order(&caller, run_id, RunOrder::Rerun { from, params, fresh }).await
     }
 
     async fn resolve_compensation(&self, request: Request<v1::ResolveCompensationRequest>) -> Reply<v1::DagRun> {
@@ -109,6 +109,7 @@ impl OrchestratorService {
             version: wire.version,
             params: Value::Object(map(&wire.params_json)?),
             idempotency_key: present(wire.idempotency_key),
+            fresh: wire.fresh,
         };
         let started = self.0.engine.start_run(caller, start).await?;
         Ok(v1::StartDagResponse {

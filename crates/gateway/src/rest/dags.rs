@@ -45,6 +45,9 @@ pub(super) struct StartBody {
     params: Map<String, Value>,
     /// The same key with the same request is the same run.
     idempotency_key: Option<String>,
+    /// Every node does its work, also where what came of the same work before could stand for it.
+    #[serde(default)]
+    fresh: bool,
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -64,6 +67,9 @@ pub(super) struct RerunBody {
     #[serde(default)]
     #[schema(value_type = serde_json::Value)]
     params: Map<String, Value>,
+    /// Every node does its work, also where what came of the same work before could stand for it.
+    #[serde(default)]
+    fresh: bool,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -120,8 +126,8 @@ pub(super) async fn start(
     Sent(mut body): Sent<StartBody>,
 ) -> Answer<Response> {
     key.put_into(&mut body.idempotency_key)?;
-    let StartBody { dag, version, params, idempotency_key } = body;
-    let start = StartRun { dag, version, params: Value::Object(params), idempotency_key };
+    let StartBody { dag, version, params, idempotency_key, fresh } = body;
+    let start = StartRun { dag, version, params: Value::Object(params), idempotency_key, fresh };
     let started = shared.engine.start_run(&caller, start).await?;
     let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(with_status(status, Started::from(started)))
@@ -233,7 +239,7 @@ pub(super) async fn rerun(
     Path(id): Path<String>,
     Sent(body): Sent<RerunBody>,
 ) -> Answer<Json<Run>> {
-    change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params: body.params }).await
+    change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params: body.params, fresh: body.fresh }).await
 }
 
 /// Put an undo right that is stuck: call it done, or try it once more.

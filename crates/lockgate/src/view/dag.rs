@@ -108,6 +108,10 @@ pub(crate) struct Node {
     pub(crate) undo: Option<Undo>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tainted: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) done_late: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memo_job_id: Option<String>,
     pub(crate) round: u32,
 }
 
@@ -204,6 +208,8 @@ impl From<v1::DagNode> for Node {
             items: wire.items,
             undo,
             tainted: wire.tainted,
+            done_late: wire.done_late,
+            memo_job_id: present(wire.memo_job_id),
             round: wire.round,
         }
     }

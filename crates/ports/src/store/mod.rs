@@ -28,7 +28,7 @@ pub use jobs::{
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::{LeaseRow, Leases};
 pub use places::{next_place, places};
-pub use runs::{DagRow, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
+pub use runs::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
 pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
 pub use sessions::{Attached, SessionRow, Sessions};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};

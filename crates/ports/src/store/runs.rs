@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::{NodeKey, NodeRun, Run, RunHead, RunState};
 use lockgate_core::ids::{ActorId, JobId, JobSeq, RunId, TenantId};
-use lockgate_core::job::{Job, Transition};
+use lockgate_core::job::{Earlier, Job, Transition};
 use lockgate_core::request::{Json, RequestHash};
 use lockgate_core::time::Timestamp;
 
@@ -61,6 +61,10 @@ pub trait Runs: Send + Sync {
 
     /// Live runs whose `wakes_at` was reached by the Store's clock, earliest first.
     async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError>;
+
+    /// What came of the same work before, in the order asked: of each key the job that last succeeded under it, if its time
+    /// is not over by the Store's clock, it still says SUCCEEDED, and its result is out. Without its payload.
+    async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError>;
 
     /// Live runs in the order of their ids, after one.
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError>;
@@ -128,6 +132,13 @@ pub struct RunKey {
     pub key: Arc<str>,
     /// Of what was asked: the same key with another one is a mistake.
     pub hash: RequestHash,
+}
+
+/// By what the same work of a tenant is known again: see `Transition::memoises`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoKey {
+    pub tenant: TenantId,
+    pub key: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use super::super::{Compensation, JobTemplate, Template, keys};
 use super::named;
 use crate::config::Report;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Entry, Node as Yaml};
+use crate::config::yaml::{Entry, Node as Yaml, Value};
 use crate::ids::{JobId, Topic};
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
@@ -15,6 +15,8 @@ use crate::request::{Caller, Gate, JobRequest, Json, NewJob};
 use crate::verdict::ApprovalTerms;
 
 const APPROVERS_MAX: u32 = 100;
+/// For how long a result stands for the same work unless the node says otherwise.
+const MEMOISE_MS: u64 = 7 * 24 * 3600 * 1000;
 /// In the place of a value that is known only in a run: it breaks no rule.
 const SOME_VALUE: &str = "x";
 
@@ -46,7 +48,22 @@ pub(super) fn template(fields: Fields<'_>, found: &mut Found, report: &mut Repor
         risk_tags,
         concurrency_key,
         gate: gate.flatten(),
+        memoise_ms: memoise(fields, report),
     })
+}
+
+/// `true`, or a map that says for how long.
+fn memoise(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
+    let node = fields.get("memoise")?;
+    if fields.get("approval").is_some() {
+        report
+            .refuse(node.at, "memoise does not fit a node with approval: people would agree to something that is not done");
+    }
+    if let Value::Scalar { .. } = node.value {
+        return read::truth(node, "memoise", report)?.then_some(MEMOISE_MS);
+    }
+    let fields = Fields::of(node, &keys::MEMOISE, report)?;
+    fields.need("for", report).and_then(|node| read::span(node, "for", 1..=SPAN_MS_MAX, report))
 }
 
 pub(super) fn compensation(node: &Yaml, found: &mut Found, report: &mut Report) -> Option<Compensation> {

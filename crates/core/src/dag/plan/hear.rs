@@ -4,11 +4,12 @@
 //! After that only three things still count: a result that is quarantined, one that is released, and the success of work
 //! that was given up.
 
-use super::super::{NodeIx, NodeKey, NodeState, RunHead, RunState, UndoState};
+use super::super::{NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use super::step::Step;
 use super::sweep::awaited;
 use super::undo::was_quarantined;
 use super::{Live, News};
+use crate::ids::JobId;
 use crate::job::{Failure, JobState, Reason};
 use crate::request::{Json, RunRef};
 
@@ -18,7 +19,10 @@ impl Step<'_> {
             News::Job { part, .. } if part.run != self.live.run.head.id => {}
             News::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
             News::Job { state, .. } if !state.is_terminal() => {}
-            News::Job { part, state, output, failure } => self.hear_job(part, *state, output.as_ref(), failure.as_ref()),
+            News::Job { part, state, output, failure, memo_of } => {
+                self.note_memo(part, memo_of.as_ref());
+                self.hear_job(part, *state, output.as_ref(), failure.as_ref());
+            }
             News::Run(head) => self.hear_run(head),
             // No job of a run of a DAG is plain.
             News::Plain(_) => {}
@@ -43,6 +47,15 @@ impl Step<'_> {
                 self.done_after_all(key, Some(or_in_words(failure, state)), None);
             }
             _ => {}
+        }
+    }
+
+    /// The work was done before, elsewhere.
+    fn note_memo(&mut self, part: &RunRef, source: Option<&JobId>) {
+        let key = NodeKey { node: part.node, item: part.item };
+        let news = |row: &&NodeRun| row.round == part.round && row.job.is_some() && row.memo_of.as_ref() != source;
+        if source.is_some() && self.row(key).filter(news).is_some() {
+            self.change(key, |row| row.memo_of = source.cloned());
         }
     }
 

@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use super::super::{Compensation, DEPTH_MAX, JobTemplate, NodeIx, NodeKey, Parent, Scope, SubDag, Template, Work};
 use super::{Live, SubRun};
 use crate::ids::{JobId, RunId};
-use crate::job::{Failure, Reason};
+use crate::job::{Failure, Reason, memo_key};
 use crate::lane::Priority;
 use crate::policy::WORKFLOW_LABEL;
-use crate::request::{Gate, JobRequest, Json, NewJob, RunRef};
+use crate::request::{Gate, JobRequest, Json, Memo, NewJob, RunRef};
 
 /// What a question to people is about, in the words of policies and listings. No worker serves it.
 pub const APPROVAL_TOPIC: &str = "lockgate.approval";
@@ -41,7 +41,14 @@ impl Live {
         let scope = self.scope(expanded.as_ref().map_or(&seen, |each| &each.nodes), item);
         let job = |(new, gate)| self.job(new, gate, self.part(key), job_id(&self.run.head.id, key, self.round(key.node)));
         match &node.work {
-            Work::Job(template) => filled_job(template, &scope).map_err(failed).and_then(job).map(Made::Job),
+            Work::Job(template) => {
+                let made = filled_job(template, &scope).map_err(failed).and_then(job)?;
+                let memo = memo(template, &made, self.run.head.fresh);
+                Ok(Made::Job(match memo {
+                    Some(memo) => Arc::new(JobRequest { memo: Some(memo), ..(*made).clone() }),
+                    None => made,
+                }))
+            }
             Work::Approval(gate) => {
                 let new = NewJob { topic: APPROVAL_TOPIC.to_owned(), ..NewJob::default() };
                 job((new, Some(Gate { only: true, ..gate.clone() }))).map(Made::Job)
@@ -130,6 +137,15 @@ fn filled_job(template: &JobTemplate, scope: &Scope<'_>) -> Result<(NewJob, Opti
         ..NewJob::default()
     };
     Ok((new, template.gate.clone()))
+}
+
+/// By what the job is known again, if its node wants that.
+fn memo(template: &JobTemplate, request: &JobRequest, fresh: bool) -> Option<Memo> {
+    let for_ms = template.memoise_ms?;
+    // Which run it is part of makes no other work of it.
+    let mut asked = request.clone();
+    asked.labels.remove(WORKFLOW_LABEL);
+    Some(Memo { key: memo_key(&asked), for_ms, fresh })
 }
 
 fn filled_undo(undo: &Compensation, run: &RunId, scope: &Scope<'_>) -> Result<NewJob, String> {

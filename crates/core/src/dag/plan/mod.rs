@@ -68,7 +68,7 @@ pub struct Live {
 #[derive(Clone, Debug)]
 pub enum News {
     /// A job of the run ended, or what came of it changed since.
-    Job { part: RunRef, state: JobState, output: Option<Json>, failure: Option<Failure> },
+    Job { part: RunRef, state: JobState, output: Option<Json>, failure: Option<Failure>, memo_of: Option<JobId> },
     /// A run that a node waits for is over.
     Run(Box<RunHead>),
     /// A plain job of a saga, as it is now.
@@ -99,6 +99,8 @@ pub enum Order {
     Rerun {
         from: Vec<NodeIx>,
         params: serde_json::Map<String, Value>,
+        /// Nothing that was done before stands for it.
+        fresh: bool,
     },
     /// A stuck undo is as good as done.
     Resolve {
@@ -161,16 +163,21 @@ pub enum Refusal {
     NoPlan,
 }
 
-/// A new run with everything started that may start. The parameters were checked, and defaults are in.
-pub fn begin(
-    dag: &Arc<Dag>,
-    id: RunId,
-    of: DagRef,
-    caller: &Caller,
-    params: Value,
-    parent: Option<Parent>,
-    now: Timestamp,
-) -> (Live, Next) {
+/// What a run begins with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub id: RunId,
+    pub of: DagRef,
+    /// They were checked, and defaults are in.
+    pub params: Value,
+    pub parent: Option<Parent>,
+    /// Nothing that was done before stands for what its nodes are to do.
+    pub fresh: bool,
+}
+
+/// A new run with everything started that may start.
+pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (Live, Next) {
+    let Start { id, of, params, parent, fresh } = start;
     let head = RunHead {
         id,
         version: 0,
@@ -192,6 +199,7 @@ pub fn begin(
         output: None,
         parent,
         trace: caller.trace,
+        fresh,
         reruns: 0,
         done: 0,
         total: u32::try_from(dag.nodes.len()).unwrap_or(u32::MAX),

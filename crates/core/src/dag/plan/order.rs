@@ -14,7 +14,7 @@ impl Step<'_> {
             Order::Pause => self.pause(true),
             Order::Resume => self.pause(false),
             Order::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
-            Order::Rerun { from, params } => self.rerun(&from, params),
+            Order::Rerun { from, params, fresh } => self.rerun(&from, params, fresh),
             Order::Resolve { key, actor } => self.resolve(key, actor),
             Order::Retry { key } => self.retry(key),
         }

@@ -12,10 +12,10 @@ use super::{Live, Refusal};
 use crate::request::Json;
 
 impl Step<'_> {
-    pub(super) fn rerun(&mut self, from: &[NodeIx], params: Map<String, Value>) -> Result<(), Refusal> {
+    pub(super) fn rerun(&mut self, from: &[NodeIx], params: Map<String, Value>, fresh: bool) -> Result<(), Refusal> {
         self.live.may_rerun(from, &params)?;
         let again = self.live.to_rerun(from);
-        self.reopen(params);
+        self.reopen(params, fresh);
         for node in &again {
             let round = self.live.round(*node) + 1;
             let items: Vec<NodeKey> = self.live.run.nodes.range(Live::items_of(*node)).map(|(key, _)| *key).collect();
@@ -29,7 +29,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn reopen(&mut self, given: Map<String, Value>) {
+    fn reopen(&mut self, given: Map<String, Value>, fresh: bool) {
         let deadline_at = self.live.dag.timeout_ms.map(|ms| self.now + Duration::from_millis(ms));
         if let (Value::Object(params), false) = (Arc::make_mut(&mut self.live.params), given.is_empty()) {
             params.extend(given);
@@ -46,6 +46,7 @@ impl Step<'_> {
             failure: None,
             closing: None,
             output: None,
+            fresh,
             reruns: head.reruns + 1,
             ..head.clone()
         };

@@ -94,6 +94,7 @@ impl Saga {
                 output: None,
                 parent: None,
                 trace: None,
+                fresh: false,
                 reruns: 0,
                 done: 0,
                 total: 0,

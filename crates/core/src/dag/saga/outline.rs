@@ -39,6 +39,7 @@ fn node(name: Arc<str>) -> Node {
         risk_tags: BTreeSet::new(),
         concurrency_key: None,
         gate: None,
+        memoise_ms: None,
     };
     Node {
         name,

@@ -153,3 +153,25 @@ fn as_many_nodes_as_there_may_be_load() {
     assert_eq!(dag.nodes.len(), NODES_MAX);
     assert_eq!(dag.nodes[NODES_MAX - 1].reads, [0]);
 }
+
+#[test]
+fn a_node_says_for_how_long_its_result_stands_for_the_same_work() {
+    let kept = |node: &str| {
+        let dag = load(&format!("version: 1\ndag: d\nnodes: {{a: {{topic: t, memoise: {node}}}}}\n"));
+        let Work::Job(job) = &dag.nodes[0].work else { panic!("no job") };
+        job.memoise_ms
+    };
+    assert_eq!(kept("true"), Some(7 * 24 * 3_600_000));
+    assert_eq!(kept("{for: 90s}"), Some(90_000));
+    assert_eq!(kept("false"), None);
+    for (node, why) in [
+        ("{topic: t, memoise: maybe}", "memoise"),
+        ("{topic: t, memoise: {for: 400d}}", "for"),
+        ("{topic: t, memoise: {until: 1d}}", "until"),
+        ("{delay: 1s, memoise: true}", "memoise does not fit"),
+        ("{topic: t, approval: {reason: r}, memoise: true}", "memoise does not fit a node with approval"),
+    ] {
+        let told = errors(&format!("version: 1\ndag: d\nnodes: {{a: {node}}}\n"));
+        assert!(told.iter().any(|error| error.contains(why)), "{node}: {told:?}");
+    }
+}

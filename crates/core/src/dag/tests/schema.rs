@@ -19,6 +19,7 @@ fn schema_and_loader_accept_the_same_keys() {
         ("", &keys::FILE),
         ("/$defs/param", &keys::PARAM),
         ("/$defs/node", &keys::NODE),
+        ("/$defs/memoise", &keys::MEMOISE),
         ("/$defs/approval", &keys::APPROVAL),
         ("/$defs/compensation", &keys::COMPENSATION),
     ];
@@ -49,6 +50,7 @@ fn what_the_schema_requires_the_loader_asks_for() {
     for (text, pointer) in [
         ("description: x", ""),
         ("version: 1\ndag: d\nnodes: {a: {topic: t}}\nparams: {x: {}}", "/$defs/param"),
+        ("version: 1\ndag: d\nnodes: {a: {topic: t, memoise: {}}}", "/$defs/memoise"),
         ("version: 1\ndag: d\nnodes: {a: {approval: {}}}", "/$defs/approval"),
         ("version: 1\ndag: d\nnodes: {a: {topic: t, compensation: {}}}", "/$defs/compensation"),
     ] {

@@ -9,6 +9,7 @@ mod gates;
 mod judging;
 mod late;
 mod losses;
+mod memos;
 mod outputs;
 mod placing;
 mod results;

@@ -128,6 +128,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         run: None,
         child_of: None,
         gate: None,
+        memo: None,
     })
 }
 

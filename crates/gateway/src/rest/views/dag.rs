@@ -129,6 +129,12 @@ pub(in crate::rest) struct Node {
     undo: Option<Undo>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tainted: bool,
+    /// It ended some other way, and its work was done all the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    done_late: bool,
+    /// The job that did the same work before: its result stands for this node's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memo_job_id: Option<String>,
     /// How often it was run again.
     round: u32,
 }
@@ -244,6 +250,8 @@ impl Node {
             items: node.items.as_ref().map(|items| items.count),
             undo: node.undo.as_ref().map(Undo::from),
             tainted: node.tainted,
+            done_late: node.late,
+            memo_job_id: node.memo_of.as_ref().map(ToString::to_string),
             round: node.round,
         }
     }

@@ -42,7 +42,8 @@ pub(super) fn changes(run: &view::Run, percent: u32) -> Vec<String> {
         let item = node.item.map(|item| format!("[{item}]")).unwrap_or_default();
         let why = node.error.as_ref().map(|error| format!(": {}: {}", error.reason, error.message)).unwrap_or_default();
         let undo = node.undo.as_ref().map(|undo| format!(" undo {}", undo.state)).unwrap_or_default();
-        format!("{percent:>3}%  {:<9}  {}{item}{undo}{why}", node.state, node.name)
+        let memo = node.memo_job_id.as_ref().map(|job| format!(" as {job}")).unwrap_or_default();
+        format!("{percent:>3}%  {:<9}  {}{item}{memo}{undo}{why}", node.state, node.name)
     };
     run.nodes.iter().flatten().map(node).collect()
 }
@@ -97,6 +98,12 @@ fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
     }
     if let Some(at) = node.wakes_at.filter(|_| node.state == "RUNNING") {
         facts.push(format!("until {}", out.relative(at)));
+    }
+    if let Some(job) = &node.memo_job_id {
+        facts.push(out.paint(&format!("memoised, as {job}"), Tone::Faint));
+    }
+    if node.done_late {
+        facts.push(out.paint("done late", Tone::Waiting));
     }
     if let Some(undo) = &node.undo {
         let tone = if undo.state == "STUCK" { Tone::Bad } else { Tone::Waiting };

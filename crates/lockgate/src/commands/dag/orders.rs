@@ -57,6 +57,10 @@ pub(super) struct Rerun {
     /// A parameter to change; can be given many times
     #[arg(long = "param", value_parser = args::pair, value_name = "NAME=VALUE")]
     param: Vec<(String, String)>,
+
+    /// Do all of it, also what the same work done before could stand for
+    #[arg(long)]
+    fresh: bool,
 }
 
 /// Put an undo right that is stuck: call it done, or try it once more
@@ -100,7 +104,8 @@ impl Resume {
 
 impl Rerun {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
-        let request = v1::RerunDagRequest { run_id: self.run_id, from: self.from, params_json: params(None, self.param)? };
+        let Self { run_id, from, param, fresh } = self;
+        let request = v1::RerunDagRequest { run_id, from, params_json: params(None, param)?, fresh };
         show(session, session.orchestrator().rerun_dag(request).await)
     }
 }

@@ -39,6 +39,10 @@ pub(super) struct Start {
     #[arg(long, default_value = "", hide_default_value = true)]
     key: String,
 
+    /// Do all of it, also what the same work done before could stand for
+    #[arg(long)]
+    no_memo: bool,
+
     /// W3C trace context of what this run is part of
     #[arg(long, env = "TRACEPARENT", hide_env_values = true, value_name = "CONTEXT")]
     traceparent: Option<String>,
@@ -51,7 +55,8 @@ pub(super) struct Start {
 impl Start {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let params_json = params(self.params.as_deref(), self.param)?;
-        let request = v1::StartDagRequest { dag: self.dag, version: self.version, params_json, idempotency_key: self.key };
+        let Self { dag, version, key: idempotency_key, no_memo: fresh, .. } = self;
+        let request = v1::StartDagRequest { dag, version, params_json, idempotency_key, fresh };
         let mut request = tonic::Request::new(request);
         if let Some(context) = self.traceparent.filter(|context| !context.is_empty()) {
             let wrong = |_| CliError::Usage(format!("--traceparent {context:?}: {BadParent}"));

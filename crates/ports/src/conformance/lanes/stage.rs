@@ -287,5 +287,6 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         child_of: None,
         run: None,
         gate: None,
+        memo: None,
     }
 }

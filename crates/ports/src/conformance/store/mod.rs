@@ -24,6 +24,7 @@ pub mod random;
 pub mod runs_dags;
 pub mod runs_keys;
 pub mod runs_lists;
+pub mod runs_memos;
 pub mod runs_news;
 mod runs_snapshot;
 mod runs_stage;
@@ -224,6 +225,12 @@ macro_rules! store_conformance {
                 a_key_of_a_run_is_free_when_the_run_was_pruned,
                 a_refused_start_does_not_take_its_key,
                 one_of_many_concurrent_starts_gets_the_key,
+            }
+            runs_memos {
+                work_that_was_done_is_known_by_its_key,
+                what_stands_for_earlier_work_makes_nothing_last_longer,
+                what_is_held_back_stands_for_nothing,
+                work_is_forgotten_with_its_job_and_its_tenant,
             }
             runs_news {
                 every_end_of_a_job_is_told_to_its_run,

@@ -92,6 +92,7 @@ pub(super) fn head(h: &StoreHarness, run: &str) -> RunHead {
         parent: None,
         done: 0,
         trace: None,
+        fresh: false,
         reruns: 0,
         total: 3,
     }

@@ -1,6 +1,7 @@
 //! Changes, one after the other: each all of it or none of it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
 use lockgate_core::job::{DeadLetter, Evidence, JobState, Transition};
@@ -10,7 +11,7 @@ use lockgate_core::time::Timestamp;
 
 use super::data::{Data, Key, Row, Session, Source};
 use crate::store::SnapshotKind;
-use crate::store::{Change, ChangeError, KEY_LIFE, OutboxEntry, OutboxRow, Taken};
+use crate::store::{Change, ChangeError, KEY_LIFE, MemoKey, OutboxEntry, OutboxRow, Taken};
 
 /// What is known of the call that is being committed.
 struct Call {
@@ -46,6 +47,10 @@ impl Data {
         let audit = transition.audit();
         let told = transition.job.request.run.as_ref().filter(|_| transition.tells_its_run());
         let told = told.map(|part| part.run.clone());
+        let tenant = &transition.job.request.tenant;
+        let memo = transition
+            .memoises()
+            .map(|(key, for_ms)| (MemoKey { tenant: tenant.clone(), key: key.into() }, now + Duration::from_millis(for_ms)));
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
         // J-4: a job that stays dead keeps its letter.
         if letter.is_some() || !dead {
@@ -57,6 +62,9 @@ impl Data {
         self.keep_audit(audit);
         for entry in outbox {
             self.keep_outbox(id.clone(), entry, now);
+        }
+        if let Some((key, until)) = memo {
+            self.memos.insert(key, (seq, until));
         }
         // in the commit of the end itself.
         if let Some(run) = told {

@@ -13,7 +13,7 @@ use lockgate_core::schedule::{Schedule, Slot, SlotKey};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
-use crate::store::{Active, DagRow, KeptLine, OutboxRow, SnapshotKind};
+use crate::store::{Active, DagRow, KeptLine, MemoKey, OutboxRow, SnapshotKind};
 
 #[derive(Clone, Default)]
 pub(super) struct Data {
@@ -40,6 +40,8 @@ pub(super) struct Data {
     /// The last number given to a run.
     pub(super) last_run: i64,
     pub(super) run_keys: BTreeMap<(TenantId, Arc<str>), TakenKey>,
+    /// The job that last did the work of a key, and until when what came of it stands for the same work.
+    pub(super) memos: BTreeMap<MemoKey, (JobSeq, Timestamp)>,
     pub(super) news: BTreeMap<i64, News>,
     pub(super) last_news: i64,
     pub(super) schedules: BTreeMap<ScheduleName, Schedule>,

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId, TenantId};
-use lockgate_core::job::{DeadLetter, Duty, Job};
+use lockgate_core::job::{DeadLetter, Duty, Earlier, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::{JobRequest, RequestHash};
 use lockgate_core::time::Timestamp;
@@ -35,9 +35,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::clock::Clock;
 use crate::store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, DagRow, DeadLetterQuery, EventPage, JobDetail,
-    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, NewDag, NewsRow, OutboxRow, Outdated, RunChange,
-    RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Totals,
-    Trail, Upkeep,
+    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow, OutboxRow, Outdated,
+    RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken,
+    Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -208,6 +208,11 @@ impl Runs for MemoryStore {
     async fn waking(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let (data, now) = self.open();
         Ok(data.waking(now, limit))
+    }
+
+    async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
+        let (data, now) = self.open();
+        Ok(keys.iter().map(|key| data.memo(key, now)).collect())
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

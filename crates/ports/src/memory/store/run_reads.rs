@@ -2,11 +2,12 @@
 
 use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::RunId;
+use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::time::Timestamp;
 
 use super::data::{Data, News, RunRow, Source};
 use super::reads::without_payload;
-use crate::store::{Cursor, Listing, NewsRow, RunQuery, Told};
+use crate::store::{Cursor, Listing, MemoKey, NewsRow, RunQuery, Told};
 
 impl Data {
     pub(super) fn run_since(&self, id: &RunId, version: i64) -> Option<Run> {
@@ -39,6 +40,12 @@ impl Data {
             }
             Source::Run(id) => Told::Run(Box::new(self.runs.get(id)?.head.clone())),
         })
+    }
+
+    pub(super) fn memo(&self, key: &MemoKey, now: Timestamp) -> Option<Earlier> {
+        let (seq, _) = self.memos.get(key).filter(|(_, until)| *until > now)?;
+        let row = self.jobs.get(seq).filter(|row| row.job.state() == JobState::Succeeded && row.job.result_is_out())?;
+        Some(Earlier { job: Box::new(without_payload(&row.job)), result: row.result.clone()? })
     }
 
     pub(super) fn unheard(&self, until: Timestamp, limit: usize) -> Vec<RunId> {

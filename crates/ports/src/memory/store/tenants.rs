@@ -97,11 +97,12 @@ impl Data {
         self.dags.retain(|(owner, _), _| owner != tenant);
         self.keys.retain(|(owner, _), _| owner != tenant);
         self.run_keys.retain(|(owner, _), _| owner != tenant);
+        self.memos.retain(|key, _| key.tenant != *tenant);
         self.of_tenants() < before || self.tenants.contains(tenant)
     }
 
     fn of_tenants(&self) -> usize {
-        self.schedules.len() + self.dags.len() + self.keys.len() + self.run_keys.len()
+        self.schedules.len() + self.dags.len() + self.keys.len() + self.run_keys.len() + self.memos.len()
     }
 
     fn erase_slots(&mut self, tenant: &TenantId, limit: usize) -> u64 {

@@ -20,6 +20,7 @@ impl Data {
             self.forget(*seq);
         }
         self.keys.retain(|_, key| key.free_at > now);
+        self.memos.retain(|_, (_, until)| *until > now);
         self.prune_closed(now);
         old.len() as u64 + self.prune_runs(now - keep, limit, now) + self.prune_slots(now - keep, limit)
     }
@@ -38,6 +39,7 @@ impl Data {
         }
         self.logs.remove(&seq);
         self.keys.retain(|_, key| key.seq != seq);
+        self.memos.retain(|_, (of, _)| *of != seq);
         self.letters.retain(|_, (of, _)| *of != seq);
     }
 

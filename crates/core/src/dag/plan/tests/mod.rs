@@ -41,6 +41,7 @@ fn job(name: &str, needs: &[NodeIx]) -> Node {
         risk_tags: BTreeSet::new(),
         concurrency_key: None,
         gate: None,
+        memoise_ms: None,
     };
     Node {
         name: name.into(),

@@ -124,7 +124,7 @@ fn a_cancel_fits_everywhere() {
 fn rerun(world: &mut World, from: &str, params: &serde_json::Value) -> Result<(), Refusal> {
     let from = vec![world.dag.index(from).unwrap()];
     let params: Map<_, _> = params.as_object().cloned().unwrap();
-    world.order(Order::Rerun { from, params })
+    world.order(Order::Rerun { from, params, fresh: false })
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn a_rerun_that_does_not_fit_is_refused() {
         rerun(&mut world, "a", &json!({ "siz": 1 })),
         Err(Refusal::Params("the DAG has no parameter \"siz\"".into()))
     );
-    assert_eq!(world.order(Order::Rerun { from: vec![1], params: Map::new() }), Err(Refusal::NoSuchNode));
-    assert_eq!(world.order(Order::Rerun { from: Vec::new(), params: Map::new() }), Err(Refusal::NoSuchNode));
+    assert_eq!(world.order(Order::Rerun { from: vec![1], params: Map::new(), fresh: false }), Err(Refusal::NoSuchNode));
+    assert_eq!(world.order(Order::Rerun { from: Vec::new(), params: Map::new(), fresh: false }), Err(Refusal::NoSuchNode));
     let before = world.committed.clone();
     assert_eq!(world.live.run, before, "a refusal changes nothing");
 }

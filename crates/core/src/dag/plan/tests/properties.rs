@@ -171,7 +171,7 @@ impl Chaos {
     fn rerun(&mut self) {
         let nodes = self.world.dag.nodes.len();
         let from = vec![self.draw.below(nodes) as NodeIx];
-        let _ = self.world.order(Order::Rerun { from, params: Map::new() });
+        let _ = self.world.order(Order::Rerun { from, params: Map::new(), fresh: false });
     }
 
     /// Everything that happened is heard of, and everything under way ends.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::super::{Dag, DagRef, NodeKey, NodeRun, NodeState, Run, RunHead, RunState, UndoState};
 use super::super::tally::Tally;
 use super::super::undo::UndoPlan;
-use super::super::{Awaited, Live, News, Next, Order, Refusal, SubRun, begin};
+use super::super::{Awaited, Live, News, Next, Order, Refusal, Start, SubRun, begin};
 use crate::ids::{ActorId, JobId, RunId};
 use crate::job::{Failure, JobState, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
@@ -60,7 +60,8 @@ impl World {
         let now = Timestamp::from_millis(1_000_000);
         let caller = Caller { actor_type: Some("agent".into()), ..Caller::new("acme", "ann") };
         let of = DagRef { name: dag.name.clone(), version: 1 };
-        let (live, next) = begin(&dag, RunId::from("run-1"), of, &caller, json!({ "size": 1 }), None, now);
+        let start = Start { id: RunId::from("run-1"), of, params: json!({ "size": 1 }), parent: None, fresh: false };
+        let (live, next) = begin(&dag, start, &caller, now);
         let mut head = next.head.clone();
         head.version = 0;
         let mut world = Self {
@@ -349,7 +350,7 @@ pub(super) fn news(request: &JobRequest, state: JobState) -> News {
     let part: RunRef = request.run.clone().unwrap();
     let failure = (state != JobState::Succeeded).then(|| Failure::new(Reason::Failed, "it broke"));
     let output = (state == JobState::Succeeded).then(|| Json::trusted("1"));
-    News::Job { part, state, output, failure }
+    News::Job { part, state, output, failure, memo_of: None }
 }
 
 /// What runs is never skipped, and what is over changes only in the ways that news may still change it.

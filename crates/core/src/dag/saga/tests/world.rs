@@ -160,7 +160,7 @@ impl World {
         open.2 = state.is_terminal();
         let part = open.1.run.clone().unwrap();
         let failure = (!matches!(state, JobState::Succeeded)).then(|| Failure::new(Reason::Failed, "boom"));
-        self.hear(&[News::Job { part, state, output: None, failure }]);
+        self.hear(&[News::Job { part, state, output: None, failure, memo_of: None }]);
     }
 
     pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
