@@ -65,7 +65,7 @@ chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and 
 	$(CARGO) build -p lockgate
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/debug/lockgate chaos --cluster
 
-observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, does every alert fire when it is time; ten minutes
+observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, do the alerts fire when it is time; ten minutes
 	$(CARGO) xtask observe
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes

@@ -27,7 +27,7 @@ use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
 
 /// What a job needs is allocated by one thread and freed by another, over and over: the allocator of the system spends a
-/// tenth of a busy server's time on that.
+/// seventh of a busy server's time on that.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
