@@ -1,9 +1,10 @@
 //! What the kernel said about one attempt.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 /// The snapshot in force while no policy was ever activated.
 pub const BUILTIN_ALLOW: &str = "builtin:allow";
@@ -56,7 +57,28 @@ pub struct Verdict {
     /// Nobody decided: the kernel was away and the fail mode is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypassed: bool,
+    #[serde(skip)]
+    pub written: Written,
 }
+
+/// A verdict as JSON, once somebody asked for it: many jobs share one. A copy of a verdict, which may be changed, has none.
+#[derive(Debug, Default)]
+pub struct Written(OnceLock<Option<Box<RawValue>>>);
+
+impl Clone for Written {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// It says nothing that the verdict does not.
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Written {}
 
 fn empty() -> Arc<str> {
     Arc::from("")
@@ -75,7 +97,13 @@ impl Verdict {
             approval: None,
             remediations: Vec::new(),
             bypassed: false,
+            written: Written::default(),
         }
+    }
+
+    /// The verdict as JSON, written once for all jobs that share it.
+    pub fn as_json(&self) -> Option<&RawValue> {
+        self.written.0.get_or_init(|| to_raw_value(self).ok()).as_deref()
     }
 
     /// Only approvals bind to the hash of a rule, and every row of every job would carry it.

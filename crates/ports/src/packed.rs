@@ -12,7 +12,7 @@ use lockgate_core::job::{
 };
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Verdict;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Usual lengths, so that texts are seldom moved while they grow.
 const LIFE_BYTES: usize = 384;
@@ -108,13 +108,21 @@ impl Span {
     }
 }
 
+/// Thousands of jobs share a verdict.
+fn written_once<S: Serializer>(verdict: &Option<Arc<Verdict>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match verdict.as_ref().and_then(|verdict| verdict.as_json()) {
+        Some(json) => json.serialize(serializer),
+        None => verdict.serialize(serializer),
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct PackedAttempt {
     #[serde(rename = "n")]
     no: u32,
     #[serde(rename = "t")]
     token: AttemptToken,
-    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none", serialize_with = "written_once")]
     verdict: Option<Arc<Verdict>>,
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     binding: Option<PackedBinding>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::policy::{Explanation, Look, LookOutcome, Scope};
-use lockgate_core::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict};
+use lockgate_core::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict, Written};
 
 use crate::v1;
 
@@ -38,6 +38,7 @@ pub fn verdict_from_wire(wire: v1::Verdict) -> Verdict {
         approval: wire.approval.map(ApprovalTerms::from),
         remediations: wire.remediations.into_iter().map(Remediation::from).collect(),
         bypassed: false,
+        written: Written::default(),
     }
 }
 
@@ -202,6 +203,7 @@ mod tests {
                 replacement_topic: Some("job.safe".into()),
             }],
             bypassed: false,
+            written: Written::default(),
         }
     }
 

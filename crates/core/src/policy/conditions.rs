@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::keys;
 use super::patterns::{Content, Patterns};
+use super::predicate::{Bound, Shelf};
 use super::subject::Subject;
 use super::velocity::{Limit, Velocity};
 use super::when::{Evaluation, When};
@@ -44,12 +45,13 @@ pub(super) struct Conditions {
 pub(super) struct Reading<'a> {
     pub(super) patterns: Option<&'a Patterns>,
     pub(super) regexes: &'a mut Regexes,
+    pub(super) shelf: &'a mut Shelf,
     pub(super) report: &'a mut Report,
 }
 
 impl Conditions {
     pub(super) fn read(node: &Node, rule: &str, reading: &mut Reading<'_>) -> Option<Self> {
-        let Reading { patterns, regexes, report } = reading;
+        let Reading { patterns, regexes, shelf, report } = reading;
         let fields = Fields::of(node, &keys::MATCH, report)?;
         let mut list = |key: &str| fields.get(key).and_then(|node| names(node, key, report));
         let (tenants, capabilities) = (list("tenants"), list("capabilities"));
@@ -72,7 +74,7 @@ impl Conditions {
             label_threshold: fields.get("label_threshold").map_or_else(Vec::new, |node| thresholds(node, report)),
             payload_bytes_over: over.and_then(|node| read::whole(node, "payload_bytes_over", 0..=u64::MAX, report)),
             content: Content::read(&fields, rule, *patterns, report),
-            when: when.and_then(|(text, at)| When::compile(text, at, regexes, report)),
+            when: when.and_then(|(text, at)| When::compile(text, at, regexes, shelf, report)),
             velocity: fields.get("velocity").and_then(|node| Limit::read(node, report)),
             only_when,
         })
@@ -88,6 +90,15 @@ impl Conditions {
     pub(super) fn needed_tenants(&self) -> Option<Cow<'_, Names>> {
         let by_when = || self.when.as_ref()?.predicate.tenants();
         self.tenants.as_ref().map(Cow::Borrowed).or_else(|| by_when().map(|names| Cow::Owned(names.into_iter().collect())))
+    }
+
+    /// They are met by no job whose number does not meet this.
+    pub(super) fn bound(&self) -> Option<Bound> {
+        self.when.as_ref()?.predicate.bound()
+    }
+
+    pub(super) fn falls_short(&self, evaluation: &Evaluation<'_, '_>) -> bool {
+        self.when.as_ref().is_some_and(|when| evaluation.falls_short(when))
     }
 
     /// Cheap conditions first, and velocity last: it counts only jobs that meet all the others.

@@ -1,20 +1,37 @@
 //! Finds the rules that can match a topic and a tenant without looking at the others.
 //!
 //! Rules are kept in buckets by the text their topics begin with, and within a bucket by tenant. A lookup merges the few
-//! buckets that fit, in rule order. A bucket may hold rules that do not match; none that could match is left out.
+//! buckets that fit, in rule order. Rules that ask for more or less of the same number are lists of their own: if the one that
+//! asks for least is not met, none of them is looked at. A bucket may hold rules that do not match; none that could match is
+//! left out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::conditions::{Conditions, Names};
+use super::predicate::{Bound, BoundKind};
 use crate::glob::Glob;
 
 type Position = u32;
 
-/// Positions in ascending order.
 #[derive(Debug, Default)]
 struct Bucket {
-    any_tenant: Vec<Position>,
-    by_tenant: HashMap<Box<str>, Vec<Position>>,
+    any_tenant: Lists,
+    by_tenant: HashMap<Box<str>, Lists>,
+}
+
+/// Positions in ascending order.
+#[derive(Debug, Default)]
+struct Lists {
+    unbounded: Vec<Position>,
+    bounded: BTreeMap<BoundKind, Bounded>,
+}
+
+#[derive(Debug)]
+struct Bounded {
+    /// The rule that asks for least.
+    weakest: Position,
+    bound: Bound,
+    positions: Vec<Position>,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +49,7 @@ impl Index {
         for (position, rule) in (0..).zip(rules) {
             let tenants = rule.needed_tenants();
             for topic in rule.needed_topics().as_deref().unwrap_or(&every) {
-                index.bucket(topic).add(position, tenants.as_deref());
+                index.bucket(topic).add(position, tenants.as_deref(), rule.bound());
             }
         }
         index
@@ -48,11 +65,21 @@ impl Index {
         }
     }
 
-    /// Positions of the rules to look at, ascending, each once.
-    pub(super) fn candidates<'a>(&'a self, tenant: &str, topic: &str) -> impl Iterator<Item = usize> + 'a {
+    /// Positions of the rules to look at, ascending, each once. `falls_short` tells whether a rule is not met by its bound.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        tenant: &str,
+        topic: &str,
+        falls_short: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = usize> + 'a {
         let prefixes = self.prefix_lengths.iter().filter_map(|length| self.by_prefix.get(topic.get(..*length)?));
         let buckets = self.by_topic.get(topic).into_iter().chain(prefixes);
-        let mut lists: Vec<&'a [Position]> = buckets.flat_map(|bucket| bucket.lists(tenant)).collect();
+        let mut lists: Vec<&'a [Position]> = Vec::new();
+        for of_bucket in buckets.flat_map(|bucket| bucket.lists(tenant)) {
+            lists.extend(Some(of_bucket.unbounded.as_slice()).filter(|list| !list.is_empty()));
+            let met = of_bucket.bounded.values().filter(|list| !falls_short(list.weakest as usize));
+            lists.extend(met.map(|list| list.positions.as_slice()));
+        }
         std::iter::from_fn(move || {
             if let [only] = lists.as_mut_slice() {
                 let (first, rest) = only.split_first()?;
@@ -74,21 +101,36 @@ impl Index {
 }
 
 impl Bucket {
-    fn add(&mut self, position: Position, tenants: Option<&Names>) {
-        let push = |list: &mut Vec<Position>| {
-            // Two topics of one rule may share a bucket.
-            if list.last() != Some(&position) {
-                list.push(position);
-            }
-        };
+    fn add(&mut self, position: Position, tenants: Option<&Names>, bound: Option<Bound>) {
         match tenants {
-            None => push(&mut self.any_tenant),
-            Some(tenants) => tenants.iter().for_each(|tenant| push(self.by_tenant.entry(tenant.clone()).or_default())),
+            None => self.any_tenant.add(position, bound),
+            Some(tenants) => {
+                tenants.iter().for_each(|tenant| self.by_tenant.entry(tenant.clone()).or_default().add(position, bound));
+            }
         }
     }
 
-    fn lists(&self, tenant: &str) -> impl Iterator<Item = &[Position]> {
-        let own = self.by_tenant.get(tenant).map(Vec::as_slice);
-        [self.any_tenant.as_slice(), own.unwrap_or_default()].into_iter().filter(|list| !list.is_empty())
+    fn lists(&self, tenant: &str) -> impl Iterator<Item = &Lists> {
+        std::iter::once(&self.any_tenant).chain(self.by_tenant.get(tenant))
+    }
+}
+
+impl Lists {
+    fn add(&mut self, position: Position, bound: Option<Bound>) {
+        let list = match bound {
+            None => &mut self.unbounded,
+            Some(bound) => {
+                let fresh = || Bounded { weakest: position, bound, positions: Vec::new() };
+                let list = self.bounded.entry(bound.kind).or_insert_with(fresh);
+                if bound.is_weaker_than(&list.bound) {
+                    (list.weakest, list.bound) = (position, bound);
+                }
+                &mut list.positions
+            }
+        };
+        // Two topics of one rule may share a bucket.
+        if list.last() != Some(&position) {
+            list.push(position);
+        }
     }
 }

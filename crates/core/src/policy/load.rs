@@ -9,6 +9,7 @@ use super::input::InputPolicy;
 use super::keys;
 use super::output::OutputPolicy;
 use super::patterns::Patterns;
+use super::predicate::Shelf;
 use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of};
 use super::terms::Terms;
 use crate::config::read::{self, Fields};
@@ -41,8 +42,8 @@ fn read_policy(root: &Node, text: &str, report: &mut Report) -> Option<Policy> {
     }
     let patterns = Patterns::read(fields.get("patterns"), report);
     let mut ids = Ids::new();
-    let mut regexes = Regexes::new();
-    let mut reading = Reading { patterns: patterns.as_ref(), regexes: &mut regexes, report };
+    let (mut regexes, mut shelf) = (Regexes::new(), Shelf::default());
+    let mut reading = Reading { patterns: patterns.as_ref(), regexes: &mut regexes, shelf: &mut shelf, report };
     let base = fields.get("rules").map(|node| RuleSet::read(node, "base", &mut ids, &mut reading));
     let tenants = fields.get("tenants").map(|node| overlays(node, "tenant", &mut ids, &mut reading));
     let workflows = fields.get("workflows").map(|node| overlays(node, "workflow", &mut ids, &mut reading));

@@ -116,7 +116,8 @@ impl RuleSet {
         evaluation: &Evaluation<'_, '_>,
         windows: &dyn Velocity,
     ) -> Option<Found<'_>> {
-        self.index.candidates(subject.tenant, subject.topic).find_map(|position| {
+        let falls_short = |position: usize| self.rules[position].conditions.falls_short(evaluation);
+        self.index.candidates(subject.tenant, subject.topic, falls_short).find_map(|position| {
             let rule = &self.rules[position];
             match rule.conditions.check(&rule.terms.id, subject, evaluation, windows) {
                 Outcome::Matched => Some(Found { rule, failure: None }),

@@ -8,7 +8,7 @@ use crate::config::read::{self, Fields};
 use crate::config::yaml::Node;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
-use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict};
+use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict, Written};
 
 /// More approvers than this will not be found.
 const APPROVERS_MAX: u64 = 100;
@@ -84,6 +84,7 @@ impl Terms {
             approval: self.approval.clone(),
             remediations: self.remediations.clone(),
             bypassed: false,
+            written: Written::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ use cel::common::ast::IdedExpr;
 use cel::common::types::CelBool;
 
 use super::facts::{Facts, JOB_FIELDS};
-use super::predicate::Predicate;
+use super::predicate::{Desk, Predicate, Shelf};
 use crate::config::{Place, Report};
 use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
 
@@ -31,7 +31,13 @@ pub(super) struct When {
 }
 
 impl When {
-    pub(super) fn compile(text: &str, at: Place, regexes: &mut Regexes, report: &mut Report) -> Option<Self> {
+    pub(super) fn compile(
+        text: &str,
+        at: Place,
+        regexes: &mut Regexes,
+        shelf: &mut Shelf,
+        report: &mut Report,
+    ) -> Option<Self> {
         let mut seen = Seen { payload: false };
         let parsed = formula::parse(text, WORDING).map_err(|fault| vec![fault]);
         let checked = parsed.and_then(|expression| {
@@ -45,7 +51,7 @@ impl When {
                 return None;
             }
         };
-        let predicate = Predicate::compile(&expression, regexes);
+        let predicate = Predicate::compile(&expression, regexes, shelf);
         formula::unqualify(&mut expression);
         Some(Self { expression, uses_payload: seen.payload, predicate })
     }
@@ -77,31 +83,36 @@ impl Vocabulary for Seen {
 
 /// Evaluates the conditions of one policy for one subject. What they share is made when the first one needs it.
 pub(super) struct Evaluation<'f, 's> {
-    facts: &'f Facts<'s>,
+    desk: Desk<'f, 's>,
     regexes: &'f Arc<Regexes>,
     context: OnceCell<Context<'f, 'f>>,
 }
 
 impl<'f, 's> Evaluation<'f, 's> {
     pub(super) fn new(facts: &'f Facts<'s>, regexes: &'f Arc<Regexes>) -> Self {
-        Self { facts, regexes, context: OnceCell::new() }
+        Self { desk: Desk::new(facts), regexes, context: OnceCell::new() }
+    }
+
+    /// The condition is false, by the bound that it has.
+    pub(super) fn falls_short(&self, when: &When) -> bool {
+        when.predicate.falls_short(&self.desk)
     }
 
     /// Whether the condition holds, or in words why that cannot be told.
     pub(super) fn holds(&self, when: &When) -> Result<bool, String> {
-        match when.predicate.holds(self.facts) {
+        match when.predicate.holds(&self.desk) {
             Some(false) => Ok(false),
             // What is no JSON denies even where its fields do not count.
-            Some(true) if !when.uses_payload || self.facts.payload().is_ok() => Ok(true),
+            Some(true) if !when.uses_payload || self.desk.facts().payload().is_ok() => Ok(true),
             Some(true) | None => self.interpret(when),
         }
     }
 
     pub(super) fn interpret(&self, when: &When) -> Result<bool, String> {
         if when.uses_payload {
-            self.facts.payload().map_err(|error| format!("the payload is not JSON: {error}"))?;
+            self.desk.facts().payload().map_err(|error| format!("the payload is not JSON: {error}"))?;
         }
-        let context = self.context.get_or_init(|| formula::context(self.facts, self.regexes));
+        let context = self.context.get_or_init(|| formula::context(self.desk.facts(), self.regexes));
         formula::evaluate(&when.expression, context, formula::in_words, |value| match value.downcast_ref::<CelBool>() {
             Some(truth) => Ok(*truth.inner()),
             None => Err(format!("it gave {}, not true or false", value.get_type().name())),

@@ -3,18 +3,19 @@
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::fact::{Fact, Operator};
-use super::{Field, Order, Predicate, Step, Term, Test};
+use super::{Field, Order, Predicate, Shelf, Slot, Step, Term, Test};
 use crate::formula::{Regexes, literal};
 
 impl Predicate {
     /// The parts of the expression that are known here; the others become [`Predicate::Unknown`].
-    pub(in crate::policy) fn compile(expression: &IdedExpr, regexes: &Regexes) -> Self {
-        Compiler { regexes, payload_terms: 0 }.predicate(expression)
+    pub(in crate::policy) fn compile(expression: &IdedExpr, regexes: &Regexes, shelf: &mut Shelf) -> Self {
+        Compiler { regexes, shelf, payload_terms: 0 }.predicate(expression)
     }
 }
 
 struct Compiler<'r> {
     regexes: &'r Regexes,
+    shelf: &'r mut Shelf,
     /// How many terms read the payload so far.
     payload_terms: usize,
 }
@@ -121,6 +122,16 @@ impl Compiler<'_> {
 
     /// Constants, fields, and what is calculated from them.
     fn value(&mut self, expression: &IdedExpr) -> Option<Term> {
+        let mut term = self.unshelved(expression)?;
+        // Terms of the same parts are the same.
+        let name = format!("{term:?}");
+        if let Term::Label(slot, _) | Term::Payload(slot, _) | Term::Calculated(slot, _) = &mut term {
+            *slot = self.shelf.slot(name);
+        }
+        Some(term)
+    }
+
+    fn unshelved(&mut self, expression: &IdedExpr) -> Option<Term> {
         match &expression.expr {
             Expr::Literal(value) => constant(value),
             Expr::Call(call) => match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
@@ -133,7 +144,7 @@ impl Compiler<'_> {
                 ("size", None, [term]) | ("size", Some(term), []) => Some(Term::Size(Box::new(self.value(term)?))),
                 (name, None, [left, right]) => {
                     let operator = operator(name)?;
-                    Some(Term::Calculated(Box::new((self.value(left)?, operator, self.value(right)?))))
+                    Some(Term::Calculated(Slot::NONE, Box::new((self.value(left)?, operator, self.value(right)?))))
                 }
                 _ => None,
             },
@@ -147,7 +158,7 @@ impl Compiler<'_> {
                 "now" => Some(Term::Field(Field::Now)),
                 "payload" => {
                     self.payload_terms += 1;
-                    Some(Term::Payload(Vec::new()))
+                    Some(Term::Payload(Slot::NONE, Vec::new()))
                 }
                 _ => None,
             },
@@ -176,11 +187,11 @@ impl Compiler<'_> {
             };
         }
         match (self.path(operand)?, step) {
-            (Term::Payload(mut steps), step) => {
+            (Term::Payload(slot, mut steps), step) => {
                 steps.push(step);
-                Some(Term::Payload(steps))
+                Some(Term::Payload(slot, steps))
             }
-            (Term::Field(Field::Labels), Step::Name(name)) => Some(Term::Label(name)),
+            (Term::Field(Field::Labels), Step::Name(name)) => Some(Term::Label(Slot::NONE, name)),
             _ => None,
         }
     }

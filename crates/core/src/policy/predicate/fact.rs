@@ -83,7 +83,7 @@ impl Fact<'_> {
     }
 
     /// Both sides must be of one kind. Sums of texts and lists are left to the interpreter, as is all that fails.
-    pub(super) fn calculate(&self, operator: Operator, other: &Fact<'_>) -> Option<Self> {
+    pub(super) fn calculate<'r>(&self, operator: Operator, other: &Fact<'_>) -> Option<Fact<'r>> {
         match (self, other) {
             (Self::Int(a), Fact::Int(b)) => match operator {
                 Operator::Add => a.checked_add(*b),

@@ -5,8 +5,10 @@
 //! the one side of `&&` and `||` that decides stand, in whatever order, even if the other side fails. So a condition is
 //! interpreted only if the parts that are known do not decide it, or to say why it failed.
 
+mod bound;
 mod compile;
 mod demand;
+mod desk;
 mod fact;
 #[cfg(test)]
 mod tests;
@@ -15,8 +17,9 @@ use std::cmp::Ordering;
 
 use regex::Regex;
 
-use super::facts::Facts;
 use super::payload::Payload;
+pub(super) use bound::{Bound, BoundKind};
+pub(super) use desk::{Desk, Shelf, Slot};
 use fact::{Fact, Operator, all, any};
 
 #[derive(Debug)]
@@ -43,10 +46,10 @@ pub(super) enum Term {
     Text(Box<str>),
     Number(Fact<'static>),
     Field(Field),
-    Label(Box<str>),
-    Payload(Vec<Step>),
+    Label(Slot, Box<str>),
+    Payload(Slot, Vec<Step>),
     List(Box<[Self]>),
-    Calculated(Box<(Self, Operator, Self)>),
+    Calculated(Slot, Box<(Self, Operator, Self)>),
     Negative(Box<Self>),
     Size(Box<Self>),
     Choice(Box<(Predicate, Self, Self)>),
@@ -75,7 +78,7 @@ pub(super) enum Step {
     Place(usize),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     Less,
     NotGreater,
@@ -92,15 +95,15 @@ pub(super) enum Test {
 
 impl Predicate {
     /// Whether it holds, unless only the interpreter can tell.
-    pub(super) fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+    pub(super) fn holds(&self, desk: &Desk<'_, '_>) -> Option<bool> {
         match self {
             Self::Unknown => None,
-            Self::All(parts) => all(parts.iter().map(|part| part.holds(facts))),
-            Self::Any(parts) => any(parts.iter().map(|part| part.holds(facts))),
-            Self::Not(part) => part.holds(facts).map(|truth| !truth),
-            Self::Equal(left, right) => left.read(facts)?.equals(&right.read(facts)?),
+            Self::All(parts) => all(parts.iter().map(|part| part.holds(desk))),
+            Self::Any(parts) => any(parts.iter().map(|part| part.holds(desk))),
+            Self::Not(part) => part.holds(desk).map(|truth| !truth),
+            Self::Equal(left, right) => left.read(desk)?.equals(&right.read(desk)?),
             Self::Ordered(left, order, right) => {
-                let found = left.read(facts)?.order(&right.read(facts)?)?;
+                let found = left.read(desk)?.order(&right.read(desk)?)?;
                 Some(match order {
                     Order::Less => found == Ordering::Less,
                     Order::NotGreater => found != Ordering::Greater,
@@ -108,35 +111,35 @@ impl Predicate {
                     Order::NotLess => found != Ordering::Less,
                 })
             }
-            Self::OneOf(term, words) => match term.read(facts)? {
+            Self::OneOf(term, words) => match term.read(desk)? {
                 Fact::Text(text) => Some(words.binary_search_by(|word| (**word).cmp(text)).is_ok()),
                 _ => Some(false),
             },
             Self::In(term, Term::List(items)) => {
-                let fact = term.read(facts)?;
+                let fact = term.read(desk)?;
                 // An item that fails does so wherever it stands.
-                let whole = items.iter().all(|item| item.read(facts).is_some());
-                let equal = any(items.iter().map(|item| item.read(facts)?.equals(&fact)));
+                let whole = items.iter().all(|item| item.read(desk).is_some());
+                let equal = any(items.iter().map(|item| item.read(desk)?.equals(&fact)));
                 if whole { equal } else { None }
             }
             Self::In(term, list) => {
-                let fact = term.read(facts)?;
-                list.read(facts)?.contains(&fact)
+                let fact = term.read(desk)?;
+                list.read(desk)?.contains(&fact)
             }
-            Self::Has(term, name) => term.read(facts)?.has(name),
+            Self::Has(term, name) => term.read(desk)?.has(name),
             Self::Text(text, test, part) => {
-                let (Fact::Text(text), Fact::Text(part)) = (text.read(facts)?, part.read(facts)?) else { return None };
+                let (Fact::Text(text), Fact::Text(part)) = (text.read(desk)?, part.read(desk)?) else { return None };
                 Some(match test {
                     Test::StartsWith => text.starts_with(part),
                     Test::EndsWith => text.ends_with(part),
                     Test::Contains => text.contains(part),
                 })
             }
-            Self::Matches(text, regex) => match text.read(facts)? {
+            Self::Matches(text, regex) => match text.read(desk)? {
                 Fact::Text(text) => Some(regex.is_match(text)),
                 _ => None,
             },
-            Self::Is(term) => match term.read(facts)? {
+            Self::Is(term) => match term.read(desk)? {
                 Fact::Bool(truth) => Some(truth),
                 _ => None,
             },
@@ -146,35 +149,37 @@ impl Predicate {
 
 impl Term {
     /// The value, unless it is absent, fails or is one that only the interpreter knows.
-    fn read<'f>(&'f self, facts: &'f Facts<'_>) -> Option<Fact<'f>> {
+    fn read<'t>(&'t self, desk: &'t Desk<'_, '_>) -> Option<Fact<'t>> {
         match self {
             Self::Text(text) => Some(Fact::Text(text)),
             Self::Number(fact) => Some(*fact),
-            Self::Field(field) => Some(field.read(facts)),
-            Self::Label(name) => facts.subject().labels.get(&**name).map(|value| Fact::Text(value)),
-            Self::Payload(steps) => {
+            Self::Field(field) => Some(field.read(desk)),
+            Self::Label(slot, name) => {
+                desk.once(*slot, |facts| facts.subject().labels.get(&**name).map(|value| Fact::Text(value)))
+            }
+            Self::Payload(slot, steps) => desk.once(*slot, |facts| {
                 let found = steps.iter().try_fold(facts.payload().ok()?, |inner, step| step.into(inner))?;
                 Some(Fact::from(found))
-            }
+            }),
             Self::List(_) => None,
-            Self::Calculated(parts) => {
+            Self::Calculated(slot, parts) => desk.once(*slot, |_| {
                 let (left, operator, right) = &**parts;
-                left.read(facts)?.calculate(*operator, &right.read(facts)?)
-            }
-            Self::Negative(term) => term.read(facts)?.negative(),
-            Self::Size(term) => term.read(facts)?.size(),
+                left.read(desk)?.calculate(*operator, &right.read(desk)?)
+            }),
+            Self::Negative(term) => term.read(desk)?.negative(),
+            Self::Size(term) => term.read(desk)?.size(),
             Self::Choice(parts) => {
                 let (predicate, then, otherwise) = &**parts;
-                if predicate.holds(facts)? { then.read(facts) } else { otherwise.read(facts) }
+                if predicate.holds(desk)? { then.read(desk) } else { otherwise.read(desk) }
             }
-            Self::Truth(predicate) => predicate.holds(facts).map(Fact::Bool),
+            Self::Truth(predicate) => predicate.holds(desk).map(Fact::Bool),
         }
     }
 }
 
 impl Field {
-    fn read<'f>(self, facts: &'f Facts<'_>) -> Fact<'f> {
-        let subject = facts.subject();
+    fn read<'f>(self, desk: &Desk<'f, '_>) -> Fact<'f> {
+        let subject = desk.facts().subject();
         match self {
             Self::Id => Fact::Text(subject.job_id),
             Self::Tenant => Fact::Text(subject.tenant),

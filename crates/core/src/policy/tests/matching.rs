@@ -142,3 +142,40 @@ fn velocity_keys_cannot_be_confused_by_what_labels_hold() {
         assert_eq!(policy.evaluate(&Subject::new(&request, Timestamp::ZERO), &windows).decision, Decision::Allow);
     }
 }
+
+/// Rules that ask for more or less of the same number are passed over together; the verdict is that of a look at each.
+#[test]
+fn bounds_of_one_number_pass_over_no_rule_that_matches() {
+    let amounts = ["-3", "0", "5", "5.5", "9007199254740993", "18446744073709551615", "1e300", "\"x\"", "null"];
+    let bounds = [
+        "payload.n > 100",
+        "payload.n > 5",
+        "payload.n >= 5.5",
+        "payload.n > 9007199254740992",
+        "payload.n < -2",
+        "payload.n <= -3",
+        "payload.n - 1 > 4",
+        "payload.n > 4.0 && job.tenant == 'acme'",
+        "payload.n >= 9007199254740992.0",
+        "job.topic == 'job.echo' && payload.n < 1",
+        "5 < payload.n",
+        "payload.n > 3u",
+    ];
+    // Each rule comes first once, so that each has its turn to decide.
+    for turn in 0..bounds.len() {
+        let rule = |(place, _): (usize, &str)| {
+            let when = bounds[(place + turn) % bounds.len()];
+            format!("  - {{id: r{place}, match: {{when: \"{when}\"}}, decision: deny, reason: no}}\n")
+        };
+        let rules: String = bounds.iter().copied().enumerate().map(rule).collect();
+        let text = format!("version: 1\nrules:\n{rules}  - {{id: last, match: {{}}, decision: allow, reason: yes}}\n");
+        let policy = Policy::load("p.yaml", &text).unwrap();
+        let payloads = amounts.iter().map(|amount| format!("{{\"n\":{amount}}}")).chain(["{}".to_owned()]);
+        for payload in payloads {
+            let request = carrying(&payload);
+            let subject = Subject::new(&request, Timestamp::ZERO);
+            let told = policy.explain(&subject, &Windows::default()).verdict;
+            assert_eq!(policy.evaluate(&subject, &Windows::default()), told, "{payload}, turn {turn}");
+        }
+    }
+}
