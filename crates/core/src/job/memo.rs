@@ -42,18 +42,19 @@ pub fn memo_key(request: &JobRequest) -> Arc<str> {
 impl Earlier {
     /// G-6: nothing comes out without a verdict. What policy says now about the work decides whether it may be asked for, and
     /// what it says about the result whether that may come out: if it wants to look into results, only one that it let out by
-    /// the same rules for the same people. `step` is what the check of the result's metadata said for this job.
+    /// the same rules for the same people, and under the same labels: rules ask for those, and that of the workflow is not in
+    /// the key. `step` is what the check of the result's metadata said for this job.
     pub fn stands_for(&self, request: &JobRequest, verdict: &Verdict, step: &OutputStep) -> bool {
         let Job { request: asked, life, .. } = &*self.job;
         let sound = life.state == JobState::Succeeded && !self.job.needs_scan() && life.bypass.is_none();
         let unreleased = life.output.as_ref().is_none_or(|check| check.released_by.is_none());
         let fits = verdict.constraints.max_output_bytes.is_none_or(|max| self.result.as_str().len() as u64 <= max);
-        let same_people = (&asked.actor, &asked.actor_type) == (&request.actor, &request.actor_type);
+        let seen_as = |request: &JobRequest| (request.actor.clone(), request.actor_type.clone(), request.labels.clone());
         let same_rules = || life.output.as_ref().and_then(|check| check.verdict.as_ref()).map(|seen| &seen.snapshot);
         let comes_out = match step {
             OutputStep::Pass => true,
             OutputStep::Decided(verdict) => verdict.decision == OutputDecision::Allow,
-            OutputStep::Scan { .. } => same_people && same_rules() == Some(&verdict.snapshot),
+            OutputStep::Scan { .. } => seen_as(asked) == seen_as(request) && same_rules() == Some(&verdict.snapshot),
             OutputStep::Unchecked { .. } => false,
         };
         may_run(verdict) && sound && unreleased && fits && comes_out

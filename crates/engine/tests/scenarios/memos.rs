@@ -21,7 +21,6 @@ nodes:
     topic: job.ask
     payload: {who: \"${params.who}\"}
     memoise: {for: 1h}
-    compensation: {topic: job.undo}
 ";
 
 impl Stage {
@@ -51,7 +50,7 @@ fn good(result: &str) -> Outcome {
 async fn known() -> (Stage, Hand, RunView) {
     let stage = Stage::new();
     stage.engine.put_dag(&caller(), "known.yaml", DAG).await.expect("a good definition");
-    let mut worker = Hand::attach(&stage.engine, "w", &["job.ask", "job.undo"], 4).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["job.ask"], 4).await;
     let first = stage.ask_who("ann", false).await;
     let assignment = worker.take().await;
     worker.report(&assignment, good("\"hello\"")).await;

@@ -59,6 +59,9 @@ fn memoise(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
         report
             .refuse(node.at, "memoise does not fit a node with approval: people would agree to something that is not done");
     }
+    if fields.get("compensation").is_some() {
+        report.refuse(node.at, "memoise does not fit a node with compensation: what was undone would stand for later work");
+    }
     if let Value::Scalar { .. } = node.value {
         return read::truth(node, "memoise", report)?.then_some(MEMOISE_MS);
     }

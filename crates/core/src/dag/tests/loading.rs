@@ -170,6 +170,7 @@ fn a_node_says_for_how_long_its_result_stands_for_the_same_work() {
         ("{topic: t, memoise: {until: 1d}}", "until"),
         ("{delay: 1s, memoise: true}", "memoise does not fit"),
         ("{topic: t, approval: {reason: r}, memoise: true}", "memoise does not fit a node with approval"),
+        ("{topic: t, compensation: {topic: u}, memoise: true}", "memoise does not fit a node with compensation"),
     ] {
         let told = errors(&format!("version: 1\ndag: d\nnodes: {{a: {node}}}\n"));
         assert!(told.iter().any(|error| error.contains(why)), "{node}: {told:?}");

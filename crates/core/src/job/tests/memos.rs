@@ -107,6 +107,9 @@ fn a_result_that_policy_wants_to_look_into_must_have_been_let_out_by_it() {
     assert!(!earlier(Some("snapshot-0")).stands_for(&asked, &allow, &scan()), "by other rules");
     assert!(earlier(Some(SNAPSHOT)).stands_for(&asked, &allow, &scan()));
     assert!(!earlier(Some(SNAPSHOT)).stands_for(&by_bob, &allow, &scan()), "for somebody else");
+    let labels = [("workflow_id".to_owned(), "public".to_owned())].into();
+    let elsewhere = request(NewJob { labels, ..NewJob::default() }, &ann());
+    assert!(!earlier(Some(SNAPSHOT)).stands_for(&elsewhere, &allow, &scan()), "rules may ask for the workflow");
 }
 
 #[test]
