@@ -135,6 +135,10 @@ impl Inner {
             }
             if before.state() == JobState::Scheduled {
                 gone.push(left(&before, &job));
+                // Something was written down about it, and it waits on.
+                if job.state() == JobState::Scheduled && !effects.contains(&Effect::Offer) {
+                    offers.push(job.clone());
+                }
             }
             for effect in effects {
                 match effect {

@@ -82,7 +82,7 @@ impl Transition {
     }
 
     /// The result passes policy like every other: what undoes the work may read it.
-    fn keep_late(&mut self, attempt: u32, result: Json, step: OutputStep, env: &Env<'_>) {
+    pub(super) fn keep_late(&mut self, attempt: u32, result: Json, step: OutputStep, env: &Env<'_>) {
         let check = |stage| Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
         self.result = Some(result.clone());
         self.job.life.output = match step {

@@ -349,6 +349,8 @@ pub enum Illegal {
     Undoes,
     #[error("the workflow {0:?} is closed: what its jobs did is undone, and nothing of it starts any more")]
     ClosedSaga(Arc<str>),
+    #[error("its children are being stopped; try again in a moment")]
+    Disowning,
 }
 
 impl Job {

@@ -68,7 +68,12 @@ impl Job {
 
     /// G-4: whether the stored result may be shown.
     pub fn result_is_out(&self) -> bool {
-        self.life.state != JobState::OutputQuarantined && !self.in_output_check() && !self.late_result_is_held()
+        self.life.state != JobState::OutputQuarantined && !self.result_is_held()
+    }
+
+    /// Nobody hears of the result, and of a late one not even its run, before it was looked at.
+    pub fn result_is_held(&self) -> bool {
+        self.in_output_check() || self.late_result_is_held()
     }
 
     pub(super) fn scanned(&self, scanned: Scanned, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -87,10 +92,14 @@ impl Job {
 
     pub(super) fn let_out(&self, let_out: LetOut, env: &Env<'_>) -> Result<Transition, Illegal> {
         let LetOut { attempt, why, result } = let_out;
-        if !self.in_output_check() || self.life.output.as_ref().is_none_or(|check| check.attempt != attempt) {
+        if !self.result_is_held() || self.life.output.as_ref().is_none_or(|check| check.attempt != attempt) {
             return Err(Illegal::State { input: "letting out", state: self.life.state });
         }
         let mut transition = Transition::from(self);
+        if self.has_late_result() {
+            transition.keep_late(attempt, result, OutputStep::Unchecked { why }, env);
+            return Ok(transition);
+        }
         transition.event(EventKind::OutputUnchecked, env.now, |event| event.message = Some(why));
         transition.event(EventKind::Succeeded, env.now, |_| {});
         transition.result = Some(result);

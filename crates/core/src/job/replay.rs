@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Counters, Env, EventKind, Illegal, Job, JobState, Transition};
+use super::{Counters, Duty, Env, EventKind, Illegal, Job, JobState, Transition};
 use crate::ids::ActorId;
 
 impl Job {
     pub(super) fn replayed(&self, actor: ActorId, env: &Env<'_>) -> Result<Transition, Illegal> {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
+        }
+        // A new life would forget them.
+        if self.owes(Duty::Disown) {
+            return Err(Illegal::Disowning);
         }
         match &self.request.run {
             Some(part) if !part.run.is_saga() => return Err(Illegal::OfRun(part.run.clone())),

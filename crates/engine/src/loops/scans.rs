@@ -105,7 +105,7 @@ impl Inner {
     }
 
     fn must_not_wait(&self, job: &Job) -> bool {
-        job.in_output_check() && self.ports.kernel.output_fail_mode(&job.request) == FailMode::Open
+        job.result_is_held() && self.ports.kernel.output_fail_mode(&job.request) == FailMode::Open
     }
 
     async fn scan(&self, job: Job) -> Result<Scan, StoreError> {

@@ -157,6 +157,8 @@ fn what_goes_well_leaves_its_children_alone_and_a_new_life_has_none() {
     assert!(!done.job.owes(Duty::Disown));
     story.report(Outcome::FailedFatal { error: "no".into() });
     assert!(story.job.owes(Duty::Disown));
+    assert_eq!(story.decide(replay()).unwrap_err(), Illegal::Disowning, "a new life would forget them");
+    story.apply(Input::Settled).unwrap();
     story.apply(replay()).unwrap();
     assert_eq!(story.job.life.family, None);
 }

@@ -1,6 +1,6 @@
 //! Work that was done although it no longer counted.
 
-use super::super::{OutputStage, Scanned, attempts};
+use super::super::{LetOut, OutputStage, Scanned, attempts};
 use super::*;
 use crate::output::{OutputDecision, OutputVerdict};
 
@@ -107,6 +107,11 @@ fn a_late_result_passes_policy_before_anybody_hears_of_it() {
         assert!(told.tells_its_run() && story.job.is_done_late() && !story.job.needs_scan() && told.dead_letter.is_none());
         assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Checked);
     }
+    let mut story = held();
+    let let_out = LetOut { attempt: 1, why: "nobody looked".into(), result: Json::trusted("42") };
+    let told = story.apply(Input::LetOut(let_out)).unwrap();
+    assert_eq!((story.state(), told.result.clone()), (JobState::Cancelled, Some(Json::trusted("42"))));
+    assert!(told.tells_its_run() && story.job.is_done_late() && story.job.needs_scan(), "the scan stays owed");
     for (step, kept) in [
         (OutputStep::Decided(decided(OutputDecision::Redact)), "0"),
         (OutputStep::Decided(decided(OutputDecision::Deny)), "null"),
