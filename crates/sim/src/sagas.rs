@@ -156,6 +156,5 @@ fn judge(world: &World, run: &Run) -> Result<(), Violation> {
     ensure(run.nodes.values().all(|row| row.state.is_over()), "R-8 no job of a workflow is forgotten", told)?;
     let undoes = run.head.closing.is_some_and(lockgate_core::dag::Closing::undoes);
     ensure(!undoes || run.head.state == RunState::Compensated, "R-8 a rollback comes to its end", told)?;
-    let finished: BTreeSet<JobId> = world.ledger.lock().finished.iter().map(|(job, _)| job.clone()).collect();
-    world.witness.undone(&run.head.id, undoes, &finished)
+    world.witness.undone(&run.head.id, undoes)
 }

@@ -1,6 +1,6 @@
 //! What the jobs of a workflow did, in the order of the commits, and what was undone of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use lockgate_core::dag::saga::Compensation;
 use lockgate_core::ids::{JobId, RunId};
@@ -45,7 +45,9 @@ impl Books {
             log.undoable.insert(id.clone(), half);
         }
         let life = (id, job.life.no);
-        if job.life.state == JobState::Succeeded && log.place(&life).is_none() {
+        // What a worker did all the same counts once nothing else can come of the job.
+        let late = job.life.late.is_some() && job.life.state.is_terminal();
+        if (job.life.state == JobState::Succeeded || late) && log.place(&life).is_none() {
             log.done.push(life);
         }
     }
@@ -95,9 +97,8 @@ impl Books {
 }
 
 impl Witness {
-    /// R-8, in the end. Of what did not succeed only that may be undone which says so, and what a worker did all the same after
-    /// it had been given up: `finished` is what workers came to a good end with.
-    pub(crate) fn undone(&self, run: &RunId, undoes: bool, finished: &BTreeSet<JobId>) -> Result<(), Violation> {
+    /// R-8, in the end. Of what was not done only that may be undone which says so.
+    pub(crate) fn undone(&self, run: &RunId, undoes: bool) -> Result<(), Violation> {
         let books = self.books.lock();
         let Some(log) = books.sagas.get(run) else { return Ok(()) };
         for life in log.done.iter().filter(|(job, _)| log.undoable.contains_key(job)) {
@@ -107,7 +108,7 @@ impl Witness {
         }
         for (life, undos) in &log.undos {
             let (done, half) = (log.place(life).is_some(), log.undoable.get(&life.0).copied().unwrap_or(false));
-            ensure(undoes && (done || half || finished.contains(&life.0)), "R-8 only what was done is undone", || {
+            ensure(undoes && (done || half), "R-8 only what was done is undone", || {
                 format!("{run}: {life:?} by {undos:?}")
             })?;
             let well = undos.iter().filter(|id| books.jobs.get(*id).is_some_and(|e| e.state == JobState::Succeeded)).count();
