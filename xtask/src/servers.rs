@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) struct Servers {
     pub(crate) postgres: Postgres,
     pub(crate) redis: Redis,
-    nats: Nats,
+    pub(crate) nats: Nats,
 }
 
 impl Servers {

@@ -60,6 +60,16 @@ fn ground() -> Row {
                     ("sum(rate(lockgate_bus_dropped_total[$__rate_interval]))", "dropped"),
                 ],
             ),
+            Panel::lines(
+                "Messages for outside",
+                Unit::PerSecond,
+                &[
+                    ("sum(rate(lockgate_outbox_relayed_total[$__rate_interval]))", "delivered"),
+                    ("sum(rate(lockgate_outbox_failed_total[$__rate_interval]))", "not taken"),
+                ],
+            ),
+            Panel::lines("They wait", Unit::Count, &[("max(lockgate_outbox_waiting)", "messages")]),
+            Panel::lines("The oldest waits", Unit::Seconds, &[("max(lockgate_outbox_oldest_seconds)", "oldest")]),
         ],
     }
 }

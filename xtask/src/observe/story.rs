@@ -54,8 +54,8 @@ impl<'a> Story<'a> {
         let mut story = Self { root, binary, gateway: String::new(), kernel: "127.0.0.1:0".to_owned(), folder };
         std::fs::write(story.policy(), story.policy_text()?)?;
         story.kernel = story.start_kernel(cluster).await?;
-        let governed = ["--safety-kernel", &story.kernel, "--safety-kernel-insecure", "--safety-kernel-retry", "2s"];
-        cluster.launch(&governed).await?;
+        let kernel = ["--safety-kernel", &story.kernel, "--safety-kernel-insecure", "--safety-kernel-retry", "2s"];
+        cluster.launch(&[&kernel[..], &["--nats-dead-letters"]].concat()).await?;
         story.gateway = cluster.gateways().remove(0);
         Ok(story)
     }
@@ -229,6 +229,12 @@ impl<'a> Story<'a> {
         cluster.servers.redis.kill();
         alarms.expect(start, &["LockgateLanesAway"], async || {}).await?;
         cluster.servers.redis.restart()?;
+        println!("NATS is away, and a dead letter is to be told to it");
+        let start = Instant::now();
+        cluster.servers.nats.kill();
+        self.say(&["submit", "job.always_fail", "--max-attempts", "1"]).await?;
+        alarms.expect(start, &["LockgateOutboxLate"], async || {}).await?;
+        cluster.servers.nats.restart()?;
         println!("PostgreSQL is away");
         let start = Instant::now();
         cluster.servers.postgres.kill();
