@@ -1,25 +1,49 @@
-//! How many calls are under way at once, and how long each may take. A stream counts until it begins.
+//! How many calls are under way at once, and how long each may take. A stream counts until it begins; one for strangers counts
+//! until it ends.
+
+mod room;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response};
-use tokio::sync::Semaphore;
+
+use room::{Place, Room};
 
 /// Calls under way at once. Each may hold a body of its own, so this bounds memory; a server that is this far behind only
 /// gets further behind with more.
 pub(crate) const CALLS_MAX: usize = 2_048;
 /// The longest answer is that of a walk over the whole audit trail.
 const LONGEST: Duration = Duration::from_secs(300);
+/// Calls of `grpc.health.v1.Health` under way at once. They need no credential, so they have places of their own: strangers
+/// must not take those of others, and whoever looks whether the process lives must be answered when it has the most to do.
+const STRANGERS_MAX: usize = 256;
+/// Streams of `grpc.health.v1.Health/Watch` that are open: every client that balances its load by itself may hold one.
+const WATCHERS_MAX: usize = 1_024;
+/// Their question is a few bytes long and its answer is at hand, so what takes longer is a question that never ends.
+const STRANGERS_LONGEST: Duration = Duration::from_secs(5);
 /// The REST counterpart of gRPC's `grpc-timeout`.
 static TIMEOUT_MS: HeaderName = HeaderName::from_static("x-lockgate-timeout-ms");
 
 /// Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls {
-    room: Arc<Semaphore>,
+    room: Room,
+    strangers: Room,
+    watchers: Room,
+}
+
+/// What is asked for: each kind has places of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Call,
+    /// Whether the process lives, over REST: nothing of the request is kept.
+    Probe,
+    /// The same over gRPC, where a message is read first.
+    Check,
+    /// The same as a stream.
+    Watch,
 }
 
 /// Why a call was not answered.
@@ -61,7 +85,7 @@ impl Unanswered {
 
 impl Calls {
     pub(crate) fn new(max: usize) -> Self {
-        Self { room: Arc::new(Semaphore::new(max)) }
+        Self { room: Room::new(max), strangers: Room::new(STRANGERS_MAX), watchers: Room::new(WATCHERS_MAX) }
     }
 
     /// Answers one call, unless it is one too many or takes too long.
@@ -69,20 +93,46 @@ impl Calls {
     where
         F: Future<Output = Result<Response<Body>, E>>,
     {
-        // Whoever looks whether the process lives must be answered when it has the most to do.
-        let _place = match is_probe(request.uri().path()) {
-            true => None,
-            false => Some(self.room.clone().try_acquire_owned().map_err(|_| Unanswered::Crowded)?),
+        let kind = Kind::of(request.uri().path());
+        let place = self.enter(kind)?;
+        let within = patience(request.headers()).ok_or(Unanswered::NoTime)?.min(kind.longest());
+        let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| Unanswered::Late)?;
+        Ok(match place {
+            Some(place) if kind == Kind::Watch => answered.map(|response| place.until_the_end_of(response)),
+            _ => answered,
+        })
+    }
+
+    fn enter(&self, kind: Kind) -> Result<Option<Place>, Unanswered> {
+        let room = match kind {
+            Kind::Call => &self.room,
+            Kind::Check => &self.strangers,
+            Kind::Watch => &self.watchers,
+            Kind::Probe => return Ok(None),
         };
-        let within = patience(request.headers()).ok_or(Unanswered::NoTime)?;
-        tokio::time::timeout(within, next(request)).await.map_err(|_| Unanswered::Late)
+        room.enter().map(Some)
     }
 }
 
 type Answered<E> = Result<Result<Response<Body>, E>, Unanswered>;
 
-fn is_probe(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz") || path.starts_with("/grpc.health.v1.Health/")
+impl Kind {
+    fn of(path: &str) -> Self {
+        match path.strip_prefix("/grpc.health.v1.Health/") {
+            Some("Watch") => Self::Watch,
+            Some(_) => Self::Check,
+            None if matches!(path, "/healthz" | "/readyz") => Self::Probe,
+            None => Self::Call,
+        }
+    }
+
+    /// Until the answer begins.
+    const fn longest(self) -> Duration {
+        match self {
+            Self::Call | Self::Probe => LONGEST,
+            Self::Check | Self::Watch => STRANGERS_LONGEST,
+        }
+    }
 }
 
 /// How long the client waits. None if it says so in a way that cannot be read.
@@ -154,15 +204,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_ends_when_its_client_stops_waiting() {
         let calls = Calls::new(9);
-        for (name, value, millis) in [
-            ("grpc-timeout", "50m", 50),
-            ("grpc-timeout", "2S", 2_000),
-            ("x-lockgate-timeout-ms", "70", 70),
-            ("x", "y", 300_000),
+        for (path, name, value, millis) in [
+            ("/v1/jobs", "grpc-timeout", "50m", 50),
+            ("/v1/jobs", "grpc-timeout", "2S", 2_000),
+            ("/v1/jobs", "x-lockgate-timeout-ms", "70", 70),
+            ("/v1/jobs", "x", "y", 300_000),
+            ("/grpc.health.v1.Health/Check", "grpc-timeout", "9S", 5_000),
+            ("/grpc.health.v1.Health/Watch", "x", "y", 5_000),
         ] {
             let begun = tokio::time::Instant::now();
             let never = |_| std::future::pending::<Result<Response<Body>, Infallible>>();
-            let ended = calls.answer(request("/v1/jobs", &[(name, value)]), never).await;
+            let ended = calls.answer(request(path, &[(name, value)]), never).await;
             assert_eq!((ended.err(), begun.elapsed().as_millis()), (Some(Unanswered::Late), millis));
         }
         for (name, value) in
@@ -171,5 +223,34 @@ mod tests {
             let ended = calls.answer(request("/v1/jobs", &[(name, value)]), at_once).await;
             assert_eq!(ended.err(), Some(Unanswered::NoTime), "{name} {value}");
         }
+    }
+    #[tokio::test]
+    async fn strangers_have_places_of_their_own() {
+        let calls = Calls::new(1);
+        let check = || request("/grpc.health.v1.Health/Check", &[]);
+        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>();
+        let mut asking: Vec<_> = (0..STRANGERS_MAX).map(|_| Box::pin(calls.answer(check(), never))).collect();
+        for call in &mut asking {
+            assert!(futures::poll!(call).is_pending());
+        }
+        assert_eq!(calls.answer(check(), at_once).await.err(), Some(Unanswered::Crowded));
+        assert!(calls.answer(request("/v1/jobs", &[]), at_once).await.is_ok(), "nobody else is kept waiting");
+        assert!(calls.answer(request("/grpc.health.v1.Health/Watch", &[]), at_once).await.is_ok());
+        drop(asking);
+        assert!(calls.answer(check(), at_once).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_watches_keeps_a_place_until_the_stream_ends() {
+        let calls = Calls::new(1);
+        let watch = async || calls.answer(request("/grpc.health.v1.Health/Watch", &[]), at_once).await;
+        let mut watching = Vec::new();
+        for _ in 0..WATCHERS_MAX {
+            watching.push(watch().await.expect("a place"));
+        }
+        tokio::time::advance(LONGEST).await;
+        assert_eq!(watch().await.err(), Some(Unanswered::Crowded));
+        drop(watching.pop());
+        assert!(watch().await.is_ok(), "the place is free again");
     }
 }

@@ -50,6 +50,9 @@ use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
 
 pub(crate) use scheduler::submit_many;
 
+/// What strangers may send: the name of a service.
+const HEALTH_BYTES_MAX: usize = 1024;
+
 type Reply<T> = Result<tonic::Response<T>, tonic::Status>;
 /// An answer that goes on.
 type Told<M> = Pin<Box<dyn Stream<Item = Result<M, tonic::Status>> + Send>>;
@@ -90,6 +93,7 @@ struct KernelService(Shared);
 /// The services, and the one who says how they are.
 pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), ReflectionError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
+    let health_service = health_service.max_decoding_message_size(HEALTH_BYTES_MAX);
     health::report(&reporter, shared.settings.doors, true).await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(v1::DESCRIPTORS)

@@ -27,6 +27,7 @@ mod reasons;
 mod sagas;
 mod scaler;
 mod schedules;
+mod strangers;
 mod support;
 mod tls;
 mod workers;
