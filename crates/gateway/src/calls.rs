@@ -2,6 +2,7 @@
 //! until it ends.
 
 mod room;
+mod timely;
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +10,9 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response};
 
-use room::{Place, Room};
+use room::{Place, Room, Who};
+
+pub(crate) use timely::{SentLate, Timely};
 
 /// Calls under way at once. Each may hold a body of its own, so this bounds memory; a server that is this far behind only
 /// gets further behind with more.
@@ -51,6 +54,8 @@ enum Kind {
 pub(crate) enum Unanswered {
     /// Too many are under way.
     Crowded,
+    /// Too many of this caller's own are under way.
+    OwnShare,
     /// The client's time, or the longest there is, was over. What was committed by then stays.
     Late,
     /// The client's time cannot be read.
@@ -61,7 +66,7 @@ impl Unanswered {
     /// Part of the API.
     pub(crate) const fn code(self) -> &'static str {
         match self {
-            Self::Crowded => "overloaded",
+            Self::Crowded | Self::OwnShare => "overloaded",
             Self::Late => "deadline_exceeded",
             Self::NoTime => "invalid_argument",
         }
@@ -69,7 +74,7 @@ impl Unanswered {
 
     pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::Crowded => Some(Duration::from_secs(1)),
+            Self::Crowded | Self::OwnShare => Some(Duration::from_secs(1)),
             Self::Late | Self::NoTime => None,
         }
     }
@@ -77,6 +82,10 @@ impl Unanswered {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Crowded => "too many calls are under way; come back in a second",
+            Self::OwnShare => {
+                "too many of your own calls are under way, and the places that are left are for other callers; wait until some \
+                 of yours are answered, or send several jobs in one call"
+            }
             Self::Late => "the time for this call was over; what was stored by then stays, and is found again by its key",
             Self::NoTime => "grpc-timeout or x-lockgate-timeout-ms must be a whole number of at least 1",
         }
@@ -94,7 +103,7 @@ impl Calls {
         F: Future<Output = Result<Response<Body>, E>>,
     {
         let kind = Kind::of(request.uri().path());
-        let place = self.enter(kind)?;
+        let place = self.enter(kind, &request)?;
         let within = patience(request.headers()).ok_or(Unanswered::NoTime)?.min(kind.longest());
         let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| Unanswered::Late)?;
         Ok(match place {
@@ -103,14 +112,14 @@ impl Calls {
         })
     }
 
-    fn enter(&self, kind: Kind) -> Result<Option<Place>, Unanswered> {
+    fn enter(&self, kind: Kind, request: &Request<Body>) -> Result<Option<Place>, Unanswered> {
         let room = match kind {
             Kind::Call => &self.room,
             Kind::Check => &self.strangers,
             Kind::Watch => &self.watchers,
             Kind::Probe => return Ok(None),
         };
-        room.enter().map(Some)
+        room.enter(Who::of(request.extensions())).map(Some)
     }
 }
 
@@ -174,6 +183,7 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
+    use crate::peer::PeerAddress;
 
     fn request(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
         let mut request = Request::builder().uri(path);
@@ -224,6 +234,32 @@ mod tests {
             assert_eq!(ended.err(), Some(Unanswered::NoTime), "{name} {value}");
         }
     }
+    #[tokio::test]
+    async fn nobody_takes_the_places_of_others() {
+        let calls = Calls::new(8);
+        let from = |address: [u8; 4]| {
+            let mut request = request("/v1/jobs", &[]);
+            request.extensions_mut().insert(PeerAddress((address, 7_u16).into()));
+            request
+        };
+        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>();
+        let mut under_way: Vec<_> = (0..2).map(|_| Box::pin(calls.answer(from([10, 0, 0, 1]), never))).collect();
+        for call in &mut under_way {
+            assert!(futures::poll!(call).is_pending());
+        }
+        let refused = calls.answer(from([10, 0, 0, 1]), at_once).await.err();
+        assert_eq!(refused, Some(Unanswered::OwnShare));
+        assert_eq!(refused.map(Unanswered::code), Some(Unanswered::Crowded.code()));
+        assert!(calls.answer(from([10, 0, 0, 2]), at_once).await.is_ok());
+        drop(under_way);
+        assert!(calls.answer(from([10, 0, 0, 1]), at_once).await.is_ok());
+
+        let mut local: Vec<_> = (0..8).map(|_| Box::pin(calls.answer(from([127, 0, 0, 1]), never))).collect();
+        for call in &mut local {
+            assert!(futures::poll!(call).is_pending(), "this machine's own address may be a proxy's");
+        }
+    }
+
     #[tokio::test]
     async fn strangers_have_places_of_their_own() {
         let calls = Calls::new(1);

@@ -24,6 +24,7 @@ mod queries;
 mod rest;
 mod schedules;
 mod serve;
+mod shares;
 mod submit;
 mod tenant;
 mod tls;

@@ -23,6 +23,23 @@ impl PeerAddress {
     pub(crate) fn ip(&self) -> IpAddr {
         self.0.ip().to_canonical()
     }
+
+    /// The network that has a share of what all share. None for this machine's own: everything on it, and everything behind a
+    /// proxy on it, comes from there, and would have to live on the share of one.
+    pub(crate) fn network(&self) -> Option<IpAddr> {
+        Some(self.ip()).filter(|address| !address.is_loopback()).map(network)
+    }
+}
+
+/// Whoever has an address of IPv6 has 2⁶⁴ of them.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        other => other,
+    }
 }
 
 /// The certificate that a client has shown and the listener has verified.

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
+use axum::{BoxError, Router};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -28,8 +28,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::auth::Gate;
-use crate::calls::Calls;
+use crate::auth::{self, Gate};
+use crate::calls::{Calls, Timely};
 use crate::hosts::Hosts;
 use crate::metrics::ConnectionMetrics;
 use crate::peer::{PeerAddress, PeerCertificate};
@@ -254,6 +254,15 @@ fn is_grpc(request: &Request<Incoming>) -> bool {
     content.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
 }
 
+/// A body must come in time, unless it is a stream that goes on as the caller likes.
+fn in_time(request: Request<Incoming>, is_grpc: bool) -> Request<Body> {
+    if is_grpc && auth::comes_on(request.uri().path()) {
+        return request.map(Body::new);
+    }
+    let late: fn() -> BoxError = if is_grpc { grpc::sent_late } else { rest::sent_late };
+    request.map(|body| Body::new(Timely::new(body, late)))
+}
+
 impl Doors {
     async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let is_grpc = is_grpc(&request);
@@ -274,7 +283,7 @@ impl Doors {
             Some(grpc) if is_grpc => grpc,
             _ => self.rest,
         };
-        match self.calls.answer(request.map(Body::new), |request| router.oneshot(request)).await {
+        match self.calls.answer(in_time(request, is_grpc), |request| router.oneshot(request)).await {
             Ok(answered) => answered.map(|response| match leash {
                 Some(leash) => leash.hold(response, is_grpc),
                 None => response,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::peer::network;
+
 /// Failures that cost nothing, as after a typing error or a rotated key.
 const FREE: u32 = 10;
 /// How long a failure is remembered.
@@ -41,17 +43,6 @@ impl Brake {
         failures.count = failures.count.saturating_add(1);
         failures.until = now + FORGIVEN_AFTER;
         (failures.count > FREE).then_some(FORGIVEN_AFTER)
-    }
-}
-
-/// Whoever has an address of IPv6 has 2⁶⁴ of them.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
-            let [a, b, c, d, ..] = v6.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-        }
-        other => other,
     }
 }
 

@@ -114,6 +114,9 @@ const SCALER_METHODS: [&str; 4] = ["GetMetricSpec", "GetMetrics", "IsActive", "S
 /// Methods that answer with a stream, and the routes that are the same.
 const STREAMS: [&str; 7] = ["Attach", "StreamIsActive", "WatchDAGRun", "WatchJob", "WatchJobLogs", "events", "stream"];
 
+/// Of those, where the request is a stream too.
+const TALKS: [&str; 1] = ["Attach"];
+
 /// Which method a route is: what it needs is said once.
 const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/monitor/health", "Monitor/GetHealth"),
@@ -247,6 +250,12 @@ pub(crate) fn goes_on(path: &str) -> bool {
     STREAMS.contains(&last) || path.starts_with(REFLECTION)
 }
 
+/// Whether the request goes on as well, for as long as the caller likes.
+pub(crate) fn comes_on(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    TALKS.contains(&last) || path.starts_with(REFLECTION)
+}
+
 fn method_need(service: &str, method: &str) -> Option<Need> {
     let at = METHODS.binary_search_by(|(of, name, _)| (*of, *name).cmp(&(service, method))).ok()?;
     Some(METHODS[at].2)
@@ -291,6 +300,7 @@ mod tests {
             for method in &service.method {
                 let path = format!("/lockgate.v1.{}/{}", service.name(), method.name());
                 assert_eq!(goes_on(&path), method.server_streaming(), "{path}");
+                assert_eq!(comes_on(&path), method.client_streaming(), "{path}");
             }
         }
         for (_, pattern, name) in ROUTES {

@@ -1,35 +1,68 @@
-//! Places for calls, and answers that keep theirs for as long as they go on.
+//! Places for calls, a share of them for each caller, and answers that keep theirs for as long as they go on.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use http::Response;
+use http::{Extensions, Response};
 use hyper::body::{Frame, SizeHint};
+use lockgate_core::access::CredentialId;
+use lockgate_core::ids::ActorId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Unanswered;
+use crate::auth::Admitted;
+use crate::peer::PeerAddress;
+use crate::shares::{Part, Shares};
+
+/// One caller may have one in so many places: calls that never end, of one credential or from one network, must leave most of
+/// the room to others.
+const SHARE_OF: usize = 4;
 
 /// Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     places: Arc<Semaphore>,
+    shares: Arc<Shares<Who>>,
+}
+
+/// Whose calls are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Who {
+    /// Tokens of one issuer come in by the same means, so the actor is named too.
+    Known(CredentialId, ActorId),
+    /// Where nobody was asked who they are.
+    From(IpAddr),
 }
 
 /// Free again when dropped.
 pub(super) struct Place {
+    _part: Option<Part<Who>>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Who {
+    /// By what the gate has put on a request. None if it could be anybody: no share is counted then.
+    pub(super) fn of(extensions: &Extensions) -> Option<Self> {
+        match extensions.get::<Admitted>() {
+            Some(Admitted { identity, .. }) => Some(Self::Known(identity.via.clone(), identity.actor.clone())),
+            None => extensions.get::<PeerAddress>()?.network().map(Self::From),
+        }
+    }
 }
 
 impl Room {
     pub(super) fn new(max: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(max)) }
+        Self { places: Arc::new(Semaphore::new(max)), shares: Shares::new(max / SHARE_OF) }
     }
 
-    pub(super) fn enter(&self) -> Result<Place, Unanswered> {
+    pub(super) fn enter(&self, who: Option<Who>) -> Result<Place, Unanswered> {
+        // First, which bounds how many callers are counted.
         let permit = self.places.clone().try_acquire_owned().map_err(|_| Unanswered::Crowded)?;
-        Ok(Place { _permit: permit })
+        let part = who.map(|who| self.shares.take(who).ok_or(Unanswered::OwnShare)).transpose()?;
+        Ok(Place { _part: part, _permit: permit })
     }
 }
 

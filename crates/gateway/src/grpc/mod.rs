@@ -18,8 +18,8 @@ mod worker;
 
 use std::pin::Pin;
 
-use axum::Router;
 use axum::body::Body;
+use axum::{BoxError, Router};
 use futures::{Stream, StreamExt};
 use lockgate_core::request::Caller;
 use lockgate_engine::ApiError;
@@ -43,13 +43,15 @@ use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
 
 use crate::auth::Refusal;
-use crate::calls::Unanswered;
+use crate::calls::{SentLate, Unanswered};
 use crate::follow::{Followed, follow};
 use crate::hosts::Stranger;
 use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
 
 pub(crate) use scheduler::submit_many;
 
+/// The largest message of services that take names, notes and numbers, but no jobs and no files.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
 /// What strangers may send: the name of a service.
 const HEALTH_BYTES_MAX: usize = 1024;
 
@@ -98,27 +100,28 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
-    let limit = REQUEST_BYTES_MAX;
+        .build_v1()?
+        .max_decoding_message_size(SMALL_BYTES_MAX);
+    let (limit, small) = (REQUEST_BYTES_MAX, SMALL_BYTES_MAX);
     let mut routes = Routes::builder();
     if shared.settings.doors == Doors::All {
         routes
             .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(small))
             .add_service(OrchestratorServer::new(OrchestratorService(shared.clone())).max_decoding_message_size(limit))
             .add_service(SchedulesServer::new(SchedulesService(shared.clone())).max_decoding_message_size(limit))
             .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(ExternalScalerServer::new(ScalerService(shared.clone())));
+            .add_service(ExternalScalerServer::new(ScalerService(shared.clone())).max_decoding_message_size(small));
     }
     if shared.settings.doors != Doors::Health {
         routes
-            .add_service(AccessServer::new(AccessService(shared.clone())).max_decoding_message_size(limit))
+            .add_service(AccessServer::new(AccessService(shared.clone())).max_decoding_message_size(small))
             .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
             .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
             .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
     }
-    routes.add_service(MonitorServer::new(MonitorService(shared.clone())));
+    routes.add_service(MonitorServer::new(MonitorService(shared.clone())).max_decoding_message_size(small));
     routes.add_service(health_service).add_service(reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
@@ -136,11 +139,16 @@ pub(crate) fn turned_away(stranger: Stranger) -> http::Response<Body> {
 /// Why there is no answer.
 pub(crate) fn unanswered(why: Unanswered) -> http::Response<Body> {
     let code = match why {
-        Unanswered::Crowded => Code::ResourceExhausted,
+        Unanswered::Crowded | Unanswered::OwnShare => Code::ResourceExhausted,
         Unanswered::Late => Code::DeadlineExceeded,
         Unanswered::NoTime => Code::InvalidArgument,
     };
     errors::told(code, why.code(), why.text(), why.retry_after()).into_http()
+}
+
+/// What reads a body is told when it comes too slowly.
+pub(crate) fn sent_late() -> BoxError {
+    Box::new(errors::told(Code::DeadlineExceeded, SentLate::CODE, SentLate.to_string(), None))
 }
 
 /// Turns the engine's answer into gRPC's.

@@ -1,7 +1,8 @@
 //! Request bodies: JSON or, for configuration, YAML; bounded, and refused with the place where they are wrong.
 
-use std::time::Duration;
+use std::error::Error;
 
+use axum::BoxError;
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -14,9 +15,7 @@ use serde_json::value::RawValue;
 use super::Answer;
 use super::problem::Problem;
 use crate::REQUEST_BYTES_MAX;
-
-/// Slow clients are cut off: what they sent so far is memory.
-const BODY_WITHIN: Duration = Duration::from_secs(60);
+use crate::calls::SentLate;
 
 /// A body that must be there.
 pub(super) struct Sent<T>(pub(super) T);
@@ -100,19 +99,25 @@ async fn read(request: Request) -> Answer<Bytes> {
         return Err(too_large());
     }
     let body: Body = request.into_body();
-    let sent = tokio::time::timeout(BODY_WITHIN, to_bytes(body, REQUEST_BYTES_MAX)).await.map_err(|_| too_slow())?;
-    sent.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+    to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|error| {
+        if is_from::<http_body_util::LengthLimitError>(&error) {
             return too_large();
+        }
+        if is_from::<SentLate>(&error) {
+            return Problem::new(StatusCode::REQUEST_TIMEOUT, SentLate::CODE, SentLate);
         }
         Problem::new(StatusCode::BAD_REQUEST, "broken_body", format_args!("the body could not be read: {error}"))
     })
 }
 
-fn too_slow() -> Problem {
-    let detail = format!("the body must be sent within {BODY_WITHIN:?}");
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+/// What reads a body is told when it comes too slowly.
+pub(crate) fn sent_late() -> BoxError {
+    Box::new(SentLate)
+}
+
+/// Whether this is at the bottom of an error.
+fn is_from<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
 }
 
 fn too_large() -> Problem {

@@ -44,6 +44,8 @@ use crate::hosts::Stranger;
 use crate::{Doors, Shared, dashboard, tenant};
 use problem::Problem;
 
+pub(crate) use body::sent_late;
+
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Lockgate",
@@ -199,7 +201,7 @@ pub(crate) fn turned_away(stranger: Stranger) -> Response {
 /// Why there is no answer.
 pub(crate) fn unanswered(why: Unanswered) -> Response {
     let status = match why {
-        Unanswered::Crowded => StatusCode::TOO_MANY_REQUESTS,
+        Unanswered::Crowded | Unanswered::OwnShare => StatusCode::TOO_MANY_REQUESTS,
         Unanswered::Late => StatusCode::GATEWAY_TIMEOUT,
         Unanswered::NoTime => StatusCode::BAD_REQUEST,
     };

@@ -13,6 +13,7 @@ mod doors;
 mod events;
 mod forged;
 mod fuzz;
+mod greedy;
 mod health;
 mod idempotency;
 mod jobs;
