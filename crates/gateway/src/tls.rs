@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustls::ServerConfig;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, LazyConfigAcceptor, StartHandshake};
 
 use crate::peer::PeerCertificate;
 use files::{Files, Stamps};
@@ -26,8 +27,9 @@ pub use files::TlsError;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// From the connection to the end of the handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// A handshake is a few milliseconds of computing; more at once would only make all of them late.
-const HANDSHAKES_MAX: usize = 256;
+/// Handshakes computed at once. Each is a few milliseconds of it, and those who are in must not wait behind a whole crowd that
+/// comes at the same moment. Nobody holds one of these while somebody else has to say something.
+const COMPUTED_MAX: usize = 4;
 /// First byte of everything a TLS client says first.
 const HANDSHAKE_RECORD: u8 = 0x16;
 /// Most of a mistaken request that is read before it is answered.
@@ -44,7 +46,7 @@ pub struct Tls {
 struct Shared {
     files: Files,
     current: Mutex<Current>,
-    handshakes: Semaphore,
+    computing: Semaphore,
 }
 
 struct Current {
@@ -71,7 +73,7 @@ impl Tls {
         let files = Files { cert, key, client_ca };
         let stamps = files.stamps();
         let current = Mutex::new(Current { config: files.read()?, stamps });
-        Ok(Self { shared: Arc::new(Shared { files, current, handshakes: Semaphore::new(HANDSHAKES_MAX) }) })
+        Ok(Self { shared: Arc::new(Shared { files, current, computing: Semaphore::new(COMPUTED_MAX) }) })
     }
 
     /// Reads the files again if they have changed, and says whether they had. Connections that are open stay as they are;
@@ -117,7 +119,6 @@ impl Tls {
         stream: TcpStream,
     ) -> Result<Option<(TlsStream<TcpStream>, Option<PeerCertificate>)>, HandshakeError> {
         let mut first = [0];
-        // Before a place is taken: clients that connect and say nothing must not keep others from theirs.
         if stream.peek(&mut first).await? == 0 {
             return Ok(None);
         }
@@ -125,12 +126,20 @@ impl Tls {
             answer_plainly(stream).await?;
             return Err(HandshakeError::Plain);
         }
-        let _place = self.shared.handshakes.acquire().await.map_err(io::Error::other)?;
-        let config = self.shared.current.lock().config.clone();
-        let stream = TlsAcceptor::from(config).accept(stream).await?;
+        // All the client says first is heard before anything is computed, however slowly it speaks.
+        let heard = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let stream = self.answer(heard).await?.await?;
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let certificate = shown.and_then(PeerCertificate::of);
         Ok(Some((stream, certificate)))
+    }
+
+    /// Computes the answer, keys and signature and all. The place is free again before the answer is sent: whether and when the
+    /// client goes on is nothing that others should wait for.
+    async fn answer(&self, heard: StartHandshake<TcpStream>) -> io::Result<Accept<TcpStream>> {
+        let _place = self.shared.computing.acquire().await.map_err(io::Error::other)?;
+        let config = self.shared.current.lock().config.clone();
+        Ok(heard.into_stream(config))
     }
 }
 

@@ -184,6 +184,40 @@ async fn half_open_handshakes_do_not_stop_others() {
 
 const HANDSHAKE_RECORD: u8 = 0x16;
 
+/// Everything that a client says before it needs an answer.
+fn first_words(authority: &Authority) -> Vec<u8> {
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    let mut client = rustls::ClientConnection::new(certificates::client(authority, None), name).unwrap();
+    let mut words = Vec::new();
+    client.write_tls(&mut words).unwrap();
+    words
+}
+
+#[tokio::test]
+async fn handshakes_that_nobody_ends_do_not_stop_others() {
+    let (folder, authority) = (Folder::new(), Authority::new());
+    let stage = Stage::start(Some(tls(&folder, &authority)), 1_000).await;
+    let words = first_words(&authority);
+    let begun = stage.crowd(300, &[HANDSHAKE_RECORD]).await;
+    let half = stage.crowd(100, &words[..words.len() / 2]).await;
+    let mut answered = stage.crowd(300, &words).await;
+    for stream in &mut answered {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut [0; 64])).await.expect("an answer in time").unwrap();
+        assert!(read > 0, "nobody is kept waiting by those who say no more");
+    }
+    let asked = certificates::get(stage.address, certificates::client(&authority, None), "/");
+    let answer = tokio::time::timeout(PATIENCE, asked).await.expect("an answer in time").unwrap();
+    assert!(answer.contains("nobody from"), "{answer}");
+
+    // Ten seconds later they are gone.
+    tokio::time::pause();
+    for mut stream in begun.into_iter().chain(half).chain(answered) {
+        let _ended = stream.read_to_end(&mut Vec::new()).await;
+    }
+    wait_until(|| stage.metrics.open.get() == 0).await;
+    assert_eq!(stage.metrics.handshakes_failed.get(), 700);
+}
+
 #[tokio::test]
 async fn a_plain_request_to_a_tls_port_is_told_so() {
     let (folder, authority) = (Folder::new(), Authority::new());
