@@ -74,7 +74,7 @@ pub struct GatewaySettings {
     pub access: Access,
     /// None: in the clear.
     pub tls: Option<Tls>,
-    /// Connections open at once; beyond it new ones wait.
+    /// Connections open at once; beyond it new ones wait. One network may have an eighth of them.
     pub connections_max: usize,
     /// Counts connections; a clone of it is registered by whoever serves metrics.
     pub connections: ConnectionMetrics,

@@ -18,6 +18,7 @@ struct ByAnswer {
 pub struct ConnectionMetrics {
     pub(crate) open: Gauge,
     pub(crate) full: Counter,
+    pub(crate) refused: Counter,
     pub(crate) handshakes_failed: Counter,
     answers: Family<ByAnswer, Counter>,
 }
@@ -25,6 +26,8 @@ pub struct ConnectionMetrics {
 const OPEN: (&str, &str) = ("lockgate_connections_open", "Connections to the API that are open");
 const FULL: (&str, &str) =
     ("lockgate_connections_full", "Times that new connections had to wait because as many as allowed were open");
+const REFUSED: (&str, &str) =
+    ("lockgate_connections_refused", "Connections closed at once because their network had as many as it may have");
 const HANDSHAKES: (&str, &str) = ("lockgate_tls_handshakes_failed", "Connections that ended before TLS was agreed on");
 const ANSWERS: (&str, &str) =
     ("lockgate_api_requests", "Requests answered, by how: failed ones are the server's fault, refused ones the caller's");
@@ -34,10 +37,11 @@ const OUTCOMES: [&str; 3] = ["ok", "refused", "failed"];
 
 impl ConnectionMetrics {
     /// Name as it is scraped, type, labels and meaning of every family.
-    pub fn described() -> [(String, &'static str, &'static str, &'static str); 4] {
+    pub fn described() -> [(String, &'static str, &'static str, &'static str); 5] {
         [
             (OPEN.0.to_owned(), "gauge", "", OPEN.1),
             (format!("{}_total", FULL.0), "counter", "", FULL.1),
+            (format!("{}_total", REFUSED.0), "counter", "", REFUSED.1),
             (format!("{}_total", HANDSHAKES.0), "counter", "", HANDSHAKES.1),
             (format!("{}_total", ANSWERS.0), "counter", "door, outcome", ANSWERS.1),
         ]
@@ -46,6 +50,7 @@ impl ConnectionMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(OPEN.0, OPEN.1, self.open.clone());
         registry.register(FULL.0, FULL.1, self.full.clone());
+        registry.register(REFUSED.0, REFUSED.1, self.refused.clone());
         registry.register(HANDSHAKES.0, HANDSHAKES.1, self.handshakes_failed.clone());
         registry.register(ANSWERS.0, ANSWERS.1, self.answers.clone());
         // A rate sees nothing of a series that begins with its first count, and a part of nothing is no number.

@@ -4,10 +4,10 @@
 //! a problem document, and a router has one fallback.
 
 mod opening;
+mod places;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -36,6 +34,7 @@ use crate::peer::{PeerAddress, PeerCertificate};
 use crate::tls::Tls;
 use crate::{grpc, rest};
 use opening::Opening;
+use places::{Guest, Places};
 
 /// Calls under way at shutdown may take this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -71,7 +70,7 @@ const HEAD_BYTES_MAX: u32 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Reception {
     pub(crate) tls: Option<Tls>,
-    /// Beyond it connections wait until the system takes them no more.
+    /// Beyond it connections wait until the system takes them no more. One network may have a part of them.
     pub(crate) connections_max: usize,
     pub(crate) metrics: ConnectionMetrics,
 }
@@ -102,13 +101,13 @@ pub(crate) async fn serve(
     }
     let host = Arc::new(host);
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(host.reception.connections_max));
+    let places = Places::new(host.reception.connections_max, host.reception.metrics.clone());
     tokio::pin!(shutdown);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &room, &host.reception.metrics) => accepted,
+            accepted = places.accept(&listener) => accepted,
         };
         match accepted {
             Ok(guest) => drop(tokio::spawn(host.clone().receive(guest, graceful.watcher()))),
@@ -126,39 +125,6 @@ pub(crate) async fn serve(
     }
 }
 
-/// Somebody at the door.
-struct Guest {
-    stream: TcpStream,
-    address: SocketAddr,
-    place: Place,
-}
-
-/// Held as long as the connection is.
-struct Place {
-    _permit: OwnedSemaphorePermit,
-    open: Gauge,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.open.dec();
-    }
-}
-
-/// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, metrics: &ConnectionMetrics) -> io::Result<Guest> {
-    let permit = match room.clone().try_acquire_owned() {
-        Ok(permit) => permit,
-        Err(_) => {
-            metrics.full.inc();
-            room.clone().acquire_owned().await.map_err(io::Error::other)?
-        }
-    };
-    let (stream, address) = listener.accept().await?;
-    metrics.open.inc();
-    Ok(Guest { stream, address, place: Place { _permit: permit, open: metrics.open.clone() } })
-}
-
 /// What every connection needs.
 struct Host {
     builder: Builder<TokioExecutor>,
@@ -171,10 +137,6 @@ struct Host {
 impl Host {
     async fn receive(self: Arc<Self>, guest: Guest, watcher: Watcher) {
         let Guest { stream, address, place: _place } = guest;
-        // Small answers must leave at once; batching is done above, by what waits.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
-        }
         match &self.reception.tls {
             None => self.converse(stream, Peer { address, certificate: None }, watcher).await,
             Some(tls) => match self.closing.run_until_cancelled(tls.greet(stream)).await {

@@ -90,10 +90,11 @@ fn doors() -> Row {
             ),
             Panel::lines("Connections", Unit::Count, &[("sum by (instance) (lockgate_connections_open)", "{{instance}}")]),
             Panel::lines(
-                "Connections that had to wait, or got no TLS",
+                "Connections that had to wait, were closed, or got no TLS",
                 Unit::PerSecond,
                 &[
                     ("sum(rate(lockgate_connections_full_total[$__rate_interval]))", "full"),
+                    ("sum(rate(lockgate_connections_refused_total[$__rate_interval]))", "one network's share"),
                     ("sum(rate(lockgate_tls_handshakes_failed_total[$__rate_interval]))", "no TLS"),
                 ],
             ),

@@ -2,6 +2,7 @@ use axum::extract::Request as Incoming;
 use axum::routing::get;
 use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::*;

@@ -1,0 +1,134 @@
+//! Places for connections: so many in all, and for each network a part of them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::metrics::ConnectionMetrics;
+use crate::peer::PeerAddress;
+use crate::shares::{Part, Shares};
+
+/// One network may have one in so many places. Connections may be idle for as long as they like, so somebody who opens as many
+/// as there are places would lock out everybody, those who look whether the process lives among them.
+const SHARE_OF: usize = 8;
+/// What was sent and is not taken for this long ends a connection. A peer that never reads would hold its place for ever.
+const UNTAKEN_FOR: Duration = Duration::from_secs(60);
+
+pub(super) struct Places {
+    room: Arc<Semaphore>,
+    shares: Arc<Shares<IpAddr>>,
+    metrics: ConnectionMetrics,
+}
+
+/// Somebody at the door.
+pub(super) struct Guest {
+    pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
+    pub(super) place: Place,
+}
+
+/// Held as long as the connection is.
+pub(super) struct Place {
+    _part: Option<Part<IpAddr>>,
+    _permit: OwnedSemaphorePermit,
+    open: Gauge,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+impl Places {
+    pub(super) fn new(max: usize, metrics: ConnectionMetrics) -> Self {
+        Self { room: Arc::new(Semaphore::new(max)), shares: Shares::new(max / SHARE_OF), metrics }
+    }
+
+    /// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
+    pub(super) async fn accept(&self, listener: &TcpListener) -> io::Result<Guest> {
+        let permit = match self.room.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                self.metrics.full.inc();
+                self.room.clone().acquire_owned().await.map_err(io::Error::other)?
+            }
+        };
+        loop {
+            let (stream, address) = listener.accept().await?;
+            // Where it comes from is known only now, so one too many is closed at once: in the backlog it would be in others' way.
+            let Some(part) = self.part(address) else {
+                self.metrics.refused.inc();
+                tracing::debug!(%address, "a network has as many connections as it may have; one more was closed");
+                continue;
+            };
+            self.metrics.open.inc();
+            let place = Place { _part: part, _permit: permit, open: self.metrics.open.clone() };
+            prepare(&stream);
+            return Ok(Guest { stream, address, place });
+        }
+    }
+
+    /// None if there are too many; nothing is counted for this machine's own address.
+    fn part(&self, address: SocketAddr) -> Option<Option<Part<IpAddr>>> {
+        match PeerAddress(address).network() {
+            Some(network) => self.shares.take(network).map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) {
+    // Small answers must leave at once; batching is done above, by what waits.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    if let Err(error) = end_if_untaken_for(UNTAKEN_FOR, stream) {
+        tracing::debug!(%error, "TCP_USER_TIMEOUT could not be set");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn end_if_untaken_for(span: Duration, stream: &TcpStream) -> io::Result<()> {
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(span))
+}
+
+/// Other systems have no such limit; there the share of its network is all that bounds a peer that never reads.
+#[cfg(not(target_os = "linux"))]
+fn end_if_untaken_for(_: Duration, _: &TcpStream) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_a_part_of_the_places_and_this_machine_has_all() {
+        let places = Places::new(16, ConnectionMetrics::default());
+        let from = |text: &str| places.part(text.parse().unwrap());
+        let _held = [from("10.0.0.1:1"), from("10.0.0.1:2"), from("[2001:db8::1]:1"), from("[2001:db8::2]:1")]
+            .map(|part| part.expect("within the share"));
+        assert!(from("10.0.0.1:3").is_none());
+        assert!(from("[::ffff:10.0.0.1]:3").is_none(), "the same, through another kind of socket");
+        assert!(from("[2001:db8::3]:1").is_none(), "a /64 is one network");
+        assert!(from("10.0.0.2:1").is_some() && from("[2001:db8:0:1::1]:1").is_some());
+        let local: Vec<_> = (1..50).map(|port| from(&format!("127.0.0.1:{port}"))).collect();
+        assert!(local.iter().all(Option::is_some) && from("[::1]:1").is_some());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_connection_is_given_up_when_its_peer_takes_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let guest = Places::new(1, ConnectionMetrics::default()).accept(&listener).await.unwrap();
+        assert!(guest.stream.nodelay().unwrap());
+        assert_eq!(socket2::SockRef::from(&guest.stream).tcp_user_timeout().unwrap(), Some(UNTAKEN_FOR));
+    }
+}
