@@ -8,6 +8,7 @@ use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{FieldError, Json};
 use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
 
 use super::to_the_end;
 use crate::Engine;
@@ -36,7 +37,18 @@ const PAGE_MAX: usize = 1_000;
 impl Engine {
     /// Who comes in with a key; nobody if it is unknown, wrong or over. All three take the same time.
     pub async fn identify_key(&self, digest: &DigestKey, key: &ApiKey) -> Result<Option<Identity>, ApiError> {
-        let found = self.credential(&key.id).await?;
+        self.identify_key_if(digest, key, || Ok(())).await
+    }
+
+    /// The same. Whether an id that is no credential's as far as is known here may be looked up is asked first: ids are easily
+    /// invented, and each costs a read of the Store.
+    pub async fn identify_key_if<E: From<StoreError>>(
+        &self,
+        digest: &DigestKey,
+        key: &ApiKey,
+        may_look: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Option<Identity>, E> {
+        let found = self.credential(&key.id, may_look).await?;
         let stranger = CredentialKind::Key { digest: [0; 32] };
         let kind = found.as_ref().map_or(&stranger, |credential| &credential.kind);
         let fits = digest.matches(key, kind);
@@ -45,15 +57,19 @@ impl Engine {
 
     /// Who comes in with a certificate that the listener has verified.
     pub async fn identify_certificate(&self, subject: &str) -> Result<Option<Identity>, ApiError> {
-        let found = self.credential(&CredentialId::from(subject)).await?;
+        let found = self.credential(&CredentialId::from(subject), || Ok::<(), ApiError>(())).await?;
         let named = found.filter(|credential| credential.kind == CredentialKind::Certificate);
         Ok(named.map(|credential| credential.identity()))
     }
 
     /// The credential of this id, if it is good now.
-    async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, ApiError> {
+    async fn credential<E: From<StoreError>>(
+        &self,
+        id: &CredentialId,
+        may_look: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Option<Credential>, E> {
         let now = self.inner.ports.clock.now();
-        let found = self.inner.keyring.find(&*self.inner.ports.store, id, now).await?;
+        let found = self.inner.keyring.find(&*self.inner.ports.store, id, now, may_look).await?;
         Ok(found.filter(|credential| credential.is_valid(now)))
     }
 

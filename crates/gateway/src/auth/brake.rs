@@ -13,6 +13,9 @@ use crate::peer::network;
 const FREE: u32 = 10;
 /// How long a failure is remembered.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(10);
+/// How often something that nobody here has seen is looked up all the same for a network that failed too often: a good credential
+/// may be new to this process, and come from behind the same address as somebody who keeps guessing.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Networks remembered. More at once are an attack from many places, and then every stranger waits.
 const ADDRESSES_MAX: usize = 10_000;
 
@@ -24,6 +27,8 @@ pub(super) struct Brake {
 struct Failures {
     count: u32,
     until: Instant,
+    /// When something unknown may be looked up next, once there are too many.
+    look_at: Instant,
 }
 
 impl Brake {
@@ -36,13 +41,24 @@ impl Brake {
         if failed.len() >= ADDRESSES_MAX && !failed.contains_key(&from) {
             return Some(FORGIVEN_AFTER);
         }
-        let failures = failed.entry(from).or_insert(Failures { count: 0, until: now });
+        let failures = failed.entry(from).or_insert(Failures { count: 0, until: now, look_at: now });
         if failures.until < now {
             failures.count = 0;
         }
         failures.count = failures.count.saturating_add(1);
         failures.until = now + FORGIVEN_AFTER;
         (failures.count > FREE).then_some(FORGIVEN_AFTER)
+    }
+
+    /// How long to wait before anything is looked up that nobody here has seen, if there were too many failures.
+    pub(super) fn holds_back(&self, from: IpAddr) -> Option<Duration> {
+        let (mut failed, now) = (self.failed.lock(), Instant::now());
+        let failures = failed.get_mut(&network(from)).filter(|failures| failures.count >= FREE && failures.until >= now)?;
+        if now >= failures.look_at {
+            failures.look_at = now + LOOK_EVERY;
+            return None;
+        }
+        Some(FORGIVEN_AFTER)
     }
 }
 
@@ -61,6 +77,23 @@ mod tests {
         assert_eq!(brake.failed(good), None);
         tokio::time::advance(FORGIVEN_AFTER + Duration::from_millis(1)).await;
         assert_eq!(brake.failed(bad), None, "it begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_fails_often_gets_little_looked_up_and_others_all() {
+        let brake = Brake::default();
+        let (bad, good) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for _ in 0..FREE {
+            assert_eq!([brake.holds_back(bad), brake.holds_back(bad)], [None, None]);
+            brake.failed(bad);
+        }
+        assert_eq!(brake.holds_back(bad), None, "now and then one");
+        assert_eq!([brake.holds_back(bad), brake.holds_back(bad)], [Some(FORGIVEN_AFTER); 2]);
+        assert_eq!([brake.holds_back(good), brake.holds_back(good)], [None, None]);
+        tokio::time::advance(LOOK_EVERY).await;
+        assert_eq!([brake.holds_back(bad), brake.holds_back(bad)], [None, Some(FORGIVEN_AFTER)]);
+        tokio::time::advance(FORGIVEN_AFTER).await;
+        assert_eq!([brake.holds_back(bad), brake.holds_back(bad)], [None, None], "it is forgotten");
     }
 
     #[tokio::test(start_paused = true)]

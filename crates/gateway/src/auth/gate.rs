@@ -10,7 +10,7 @@ use lockgate_core::access::{ApiKey, Credential, Identity, Permission, Reach};
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{ApiError, Engine};
-use lockgate_ports::{Clock, TokenError};
+use lockgate_ports::{Clock, StoreError, TokenError};
 
 use super::brake::Brake;
 use super::leash::{Leash, Shown};
@@ -50,7 +50,7 @@ impl Gate {
     pub(super) async fn is_over(&self, shown: &Shown) -> Option<Refusal> {
         let Access::Closed(entrance) = &self.access else { return None };
         let identified = match shown {
-            Shown::Bearer(text) => self.of_bearer(entrance, text).await,
+            Shown::Bearer(text) => self.of_bearer(entrance, text, || Ok(())).await,
             Shown::Certificate(subject) => self.of_certificate(subject).await,
         };
         identified.err().filter(|refusal| matches!(refusal, Refusal::Bad | Refusal::Token(_)))
@@ -97,7 +97,7 @@ impl Gate {
         let from = request.extensions().get::<PeerAddress>().map(PeerAddress::ip);
         let certificate = request.extensions().get::<PeerCertificate>();
         let shown = match bearer(request.headers()) {
-            Ok(Some(text)) => self.of_bearer(entrance, text).await,
+            Ok(Some(text)) => self.of_bearer(entrance, text, || self.may_look(from)).await,
             Ok(None) => match certificate {
                 Some(certificate) => self.of_certificate(&certificate.subject).await,
                 None => Err(Refusal::Missing),
@@ -110,8 +110,8 @@ impl Gate {
         }
     }
 
-    /// What somebody is told who is not let in, and when. A good credential is never made to wait: others may share its
-    /// address.
+    /// What somebody is told who is not let in, and when. A good credential that is known here is never made to wait: others
+    /// may share its address.
     async fn failed(&self, refusal: Refusal, from: Option<IpAddr>) -> Refusal {
         // Whoever shows nothing guesses nothing, and an outage is not their fault.
         let guessed = matches!(refusal, Refusal::Bad | Refusal::Token(_));
@@ -127,7 +127,20 @@ impl Gate {
         refusal
     }
 
-    async fn of_bearer(&self, entrance: &Entrance, text: &str) -> Result<Identity, Refusal> {
+    /// Whether an id that nobody here has seen is looked up for somebody: not for those who guess.
+    fn may_look(&self, from: Option<IpAddr>) -> Result<(), Refusal> {
+        match from.and_then(|from| self.brake.holds_back(from)) {
+            Some(wait) => Err(Refusal::Slow(wait)),
+            None => Ok(()),
+        }
+    }
+
+    async fn of_bearer(
+        &self,
+        entrance: &Entrance,
+        text: &str,
+        may_look: impl FnOnce() -> Result<(), Refusal>,
+    ) -> Result<Identity, Refusal> {
         if !ApiKey::is_meant(text) {
             let Some(tokens) = &entrance.tokens else { return Err(Refusal::Bad) };
             return tokens.verify(text, self.clock.now()).await.map_err(|error| match error {
@@ -139,8 +152,7 @@ impl Gate {
         if let Some(inside) = entrance.inside.as_ref().filter(|inside| opens(entrance, inside, &key)) {
             return Ok(inside.identity());
         }
-        let found = self.engine.identify_key(&entrance.digest, &key).await;
-        found.map_err(|error| away(&error))?.ok_or(Refusal::Bad)
+        self.engine.identify_key_if(&entrance.digest, &key, may_look).await?.ok_or(Refusal::Bad)
     }
 
     async fn of_certificate(&self, subject: &str) -> Result<Identity, Refusal> {
@@ -169,6 +181,12 @@ fn opens(entrance: &Entrance, credential: &Credential, key: &ApiKey) -> bool {
 fn away(error: &ApiError) -> Refusal {
     tracing::warn!(%error, "a credential could not be looked up");
     Refusal::Unavailable("credentials cannot be checked for a moment; try again".into())
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        away(&error.into())
+    }
 }
 
 /// What a request that was let in has shown.

@@ -71,6 +71,25 @@ async fn who_guesses_is_made_to_wait() {
 }
 
 #[tokio::test]
+async fn who_invents_keys_is_made_to_wait_and_good_ones_get_in() {
+    let server = Closed::start().await;
+    let known = server.key("viewer", Some("acme")).await;
+    let invented = |n: usize| format!("lgk_{n:016x}_{}", "0".repeat(64));
+    let first = (1..=10).map(|n| {
+        let (server, key) = (&server, invented(n));
+        async move { server.get_as(&key, "/v1/jobs").await.status }
+    });
+    assert_eq!(futures::future::join_all(first).await, [401_u16; 10]);
+    for n in 11..40 {
+        server.get_as(&invented(n), "/v1/jobs").await.is_problem(429, "too_many_failures");
+        assert_eq!(server.get_as(&known, "/v1/jobs").await.status, 200, "others may share the address");
+    }
+    // A key that this server was not shown before gets its turn.
+    let let_in = async || server.get_as(&server.admin_key, "/v1/jobs").await.status == 200;
+    server.wait_for("the first key comes in", let_in).await;
+}
+
+#[tokio::test]
 async fn a_replaced_key_goes_on_for_a_while() {
     let server = Closed::start().await;
     let old = server.key("submitter", Some("acme")).await;
