@@ -1,5 +1,5 @@
-//! How many calls are under way at once, and how long each may take. A stream counts until it begins; one for strangers counts
-//! until it ends.
+//! How many calls are under way at once, and how long each may take. A stream counts until it begins; one for strangers
+//! counts until it ends.
 
 mod room;
 mod timely;
@@ -83,8 +83,8 @@ impl Unanswered {
         match self {
             Self::Crowded => "too many calls are under way; come back in a second",
             Self::OwnShare => {
-                "too many of your own calls are under way, and the places that are left are for other callers; wait until some \
-                 of yours are answered, or send several jobs in one call"
+                "too many of your own calls are under way, and the places that are left are for other callers; wait until \
+                 some of yours are answered, or send several jobs in one call"
             }
             Self::Late => "the time for this call was over; what was stored by then stays, and is found again by its key",
             Self::NoTime => "grpc-timeout or x-lockgate-timeout-ms must be a whole number of at least 1",

@@ -24,8 +24,8 @@ impl PeerAddress {
         self.0.ip().to_canonical()
     }
 
-    /// The network that has a share of what all share. None for this machine's own: everything on it, and everything behind a
-    /// proxy on it, comes from there, and would have to live on the share of one.
+    /// The network that has a share of what all share. None for this machine's own: everything on it, and everything behind
+    /// a proxy on it, comes from there, and would have to live on the share of one.
     pub(crate) fn network(&self) -> Option<IpAddr> {
         Some(self.ip()).filter(|address| !address.is_loopback()).map(network)
     }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 /// Counted in so many maps, so that those who come at the same moment seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Only those who have something are remembered. Whoever takes a part here has taken a place of the whole before, so there are
-/// never more of them than places.
+/// Only those who have something are remembered. Whoever takes a part here has taken a place of the whole before, so there
+/// are never more of them than places.
 #[derive(Debug)]
 pub(crate) struct Shares<K> {
     most: usize,

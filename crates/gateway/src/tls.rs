@@ -27,8 +27,8 @@ pub use files::TlsError;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// From the connection to the end of the handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// Handshakes computed at once. Each is a few milliseconds of it, and those who are in must not wait behind a whole crowd that
-/// comes at the same moment. Nobody holds one of these while somebody else has to say something.
+/// Handshakes computed at once. Each takes a few milliseconds, and those who are in must not wait behind a whole crowd that
+/// comes at the same moment. Rejected: a place for the whole handshake, which a client holds by saying nothing more.
 const COMPUTED_MAX: usize = 4;
 /// First byte of everything a TLS client says first.
 const HANDSHAKE_RECORD: u8 = 0x16;
@@ -134,8 +134,8 @@ impl Tls {
         Ok(Some((stream, certificate)))
     }
 
-    /// Computes the answer, keys and signature and all. The place is free again before the answer is sent: whether and when the
-    /// client goes on is nothing that others should wait for.
+    /// Computes the answer, keys and signature and all. The place is free again before the answer is sent: whether and when
+    /// the client goes on is nothing that others should wait for.
     async fn answer(&self, heard: StartHandshake<TcpStream>) -> io::Result<Accept<TcpStream>> {
         let _place = self.shared.computing.acquire().await.map_err(io::Error::other)?;
         let config = self.shared.current.lock().config.clone();

@@ -16,8 +16,8 @@ pub(crate) const FRESH_FOR: Duration = Duration::from_secs(5);
 const GOOD_FOR: Duration = Duration::from_secs(60);
 /// Credentials remembered. When there are more, those that no longer count go first.
 const KNOWN_MAX: usize = 10_000;
-/// Ids that nobody has, remembered so that asking for one again costs no read. Strangers invent as many as they like, so these have
-/// a place of their own: when it is full it begins anew, and no credential is forgotten over it.
+/// Ids that nobody has, remembered so that asking for one again costs no read. Strangers invent as many as they like, so
+/// these have a place of their own: when it is full it begins anew, and no credential is forgotten over it.
 const MISSING_MAX: usize = 10_000;
 /// Credentials read from the Store at once: whoever knocks is not let in yet, and counts nowhere else.
 const READS_MAX: usize = 256;
@@ -83,8 +83,8 @@ impl Ring {
 }
 
 impl Keyring {
-    /// The credential of this id as it was read at most [`FRESH_FOR`] ago. `may_look` is asked before an id is looked up that
-    /// is no credential's as far as is known here.
+    /// The credential of this id as it was read at most [`FRESH_FOR`] ago. `may_look` is asked before an id is looked up
+    /// that is no credential's as far as is known here.
     pub(crate) async fn find<S, E>(
         &self,
         store: &S,

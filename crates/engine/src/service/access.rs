@@ -40,8 +40,8 @@ impl Engine {
         self.identify_key_if(digest, key, || Ok(())).await
     }
 
-    /// The same. Whether an id that is no credential's as far as is known here may be looked up is asked first: ids are easily
-    /// invented, and each costs a read of the Store.
+    /// The same. Whether an id that is no credential's as far as is known here may be looked up is asked first: ids are
+    /// easily invented, and each costs a read of the Store.
     pub async fn identify_key_if<E: From<StoreError>>(
         &self,
         digest: &DigestKey,

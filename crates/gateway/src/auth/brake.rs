@@ -13,8 +13,8 @@ use crate::peer::network;
 const FREE: u32 = 10;
 /// How long a failure is remembered.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(10);
-/// How often something that nobody here has seen is looked up all the same for a network that failed too often: a good credential
-/// may be new to this process, and come from behind the same address as somebody who keeps guessing.
+/// How often something that nobody here has seen is looked up all the same for a network that failed too often: a good
+/// credential may be new to this process, and come from behind the same address as somebody who keeps guessing.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Networks remembered. More at once are an attack from many places, and then every stranger waits.
 const ADDRESSES_MAX: usize = 10_000;

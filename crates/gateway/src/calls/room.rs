@@ -17,8 +17,8 @@ use crate::auth::Admitted;
 use crate::peer::PeerAddress;
 use crate::shares::{Part, Shares};
 
-/// One caller may have one in so many places: calls that never end, of one credential or from one network, must leave most of
-/// the room to others.
+/// One caller may have one in so many places: calls that never end, of one credential or from one network, must leave most
+/// of the room to others.
 const SHARE_OF: usize = 4;
 
 /// Clones share it.

@@ -13,8 +13,8 @@ use crate::metrics::ConnectionMetrics;
 use crate::peer::PeerAddress;
 use crate::shares::{Part, Shares};
 
-/// One network may have one in so many places. Connections may be idle for as long as they like, so somebody who opens as many
-/// as there are places would lock out everybody, those who look whether the process lives among them.
+/// One network may have one in so many places. Connections may be idle for as long as they like, so somebody who opens as
+/// many as there are places would lock out everybody, those who look whether the process lives among them.
 const SHARE_OF: usize = 8;
 /// What was sent and is not taken for this long ends a connection. A peer that never reads would hold its place for ever.
 const UNTAKEN_FOR: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ impl Places {
         };
         loop {
             let (stream, address) = listener.accept().await?;
-            // Where it comes from is known only now, so one too many is closed at once: in the backlog it would be in others' way.
+            // Where it comes from is known only now. One too many is closed at once: waiting, it would be in others' way.
             let Some(part) = self.part(address) else {
                 self.metrics.refused.inc();
                 tracing::debug!(%address, "a network has as many connections as it may have; one more was closed");
