@@ -22,6 +22,11 @@ pub const CHILD_DEPTH_MAX: u32 = 8;
 pub const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// Most jobs a worker may hold beyond its slots: more would keep jobs from workers that are free.
 pub const PREFETCH_MAX: u32 = 4;
+/// Most jobs a worker may run at once: more would make its beats too long to be read in time.
+pub const SLOTS_MAX: u32 = 10_000;
+/// Most attempts a worker may say it holds: what it runs, what waits there, and as many again that have ended and whose results
+/// nobody has acknowledged yet. Fewer would refuse workers that come back after a long outage.
+pub const INVENTORY_MAX: usize = 2 * (SLOTS_MAX + PREFETCH_MAX) as usize;
 
 /// Budgets and times of one installation. The defaults are the contract of the requirement documents.
 #[derive(Clone, Debug, PartialEq, Eq)]

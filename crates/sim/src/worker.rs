@@ -10,7 +10,7 @@ use lockgate_core::request::Json;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
 use lockgate_ports::{Jobs, Mint};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 
 use crate::check::Violation;
@@ -142,7 +142,7 @@ impl Life {
         world: &World,
         process: &Process,
         attachment: Attachment,
-        mut inbound: UnboundedReceiver<ToWorker>,
+        mut inbound: Receiver<ToWorker>,
     ) -> End {
         let mut outbox = FromWorker { results: self.unacknowledged(), ..FromWorker::default() };
         let mut beat_at = Instant::now() + BEAT;

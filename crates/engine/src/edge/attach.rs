@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
-use lockgate_core::limits::PREFETCH_MAX;
+use lockgate_core::limits::{PREFETCH_MAX, SLOTS_MAX};
 use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_ports::{Attached, StoreError};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::outbound::Outbound;
 use super::sessions::{Freed, Held, Leaving, Session};
 use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
 use crate::commit::Undriven;
@@ -25,12 +27,14 @@ pub struct Attachment {
     inner: Arc<Inner>,
     session: SessionId,
     epoch: u64,
+    /// Closed once the edge has given the stream up.
+    open: watch::Receiver<()>,
 }
 
 impl Engine {
     /// Opens a stream for a worker. What must be sent to it comes out of the receiver; the receiver ends when the same
-    /// session attaches again elsewhere.
-    pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, UnboundedReceiver<ToWorker>), ApiError> {
+    /// session attaches again elsewhere, or when nobody reads from it.
+    pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, Receiver<ToWorker>), ApiError> {
         let inner = &self.inner;
         inner.configured().await?;
         if let Err(error) = check(&hello, &inner.routing().pools) {
@@ -44,7 +48,8 @@ impl Engine {
         let Some(Attached { epoch, sent_away }) = attached else {
             return Err(ApiError::Forbidden("the session belongs to a worker with another credential".into()));
         };
-        let (outbound, inbound) = unbounded_channel();
+        let (worker, cut) = (hello.profile.worker.clone(), inner.metrics.pools.streams_cut());
+        let (mut outbound, far_end) = Outbound::open(worker, hello.inventory.len(), cut);
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
         let stops = inner.strangers(&hello, &reconciled).await?;
@@ -52,13 +57,13 @@ impl Engine {
         let leaving = stops.iter().map(|item| (item.token.clone(), Leaving::new(item.job_id.clone(), 0))).collect();
         for item in stops {
             let reason = "the attempt no longer counts".into();
-            let _ = outbound.send(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
+            outbound.tell(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
         }
         let mut session = Session {
             epoch,
             profile: Arc::new(hello.profile),
             prefetch: hello.prefetch,
-            outbound: Some(outbound),
+            outbound,
             heard_at: Instant::now(),
             heard_wall: inner.ports.clock.now(),
             last_assignment: reconciled.highest.max(hello.highest_assignment),
@@ -74,7 +79,7 @@ impl Engine {
         }
         let gone = inner.edge.insert(&hello.session, session);
         // From here on, whatever fails, dropping this detaches the session.
-        let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch };
+        let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch, open: far_end.open };
         inner.free_limits(gone).await;
         inner.note_started(&attachment.session, &hello.inventory);
         let evidence = Evidence::Attached { session: attachment.session.clone(), epoch };
@@ -84,7 +89,7 @@ impl Engine {
         // Two beats may be lost before a session is.
         let beat_every = inner.settings.beat_every.min(lost_after.min(inner.settings.lost_after) / 3);
         let welcome = Welcome { epoch, beat_every, lost_after };
-        Ok((attachment, welcome, inbound))
+        Ok((attachment, welcome, far_end.waiting))
     }
 }
 
@@ -96,6 +101,12 @@ impl Attachment {
     /// Takes one message of the worker. Returns after everything in it is durable and acknowledged.
     pub async fn receive(&self, message: FromWorker) {
         self.inner.receive(&self.session, self.epoch, message).await;
+    }
+
+    /// Comes when the edge has given the stream up: whoever hears the worker must stop then, or it would go on as if it were
+    /// attached. The end of what is to be sent says the same, but only to those who can send.
+    pub async fn given_up(&mut self) {
+        while self.open.changed().await.is_ok() {}
     }
 }
 
@@ -148,9 +159,6 @@ fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
 }
-
-/// Bounds the inventory in one beat.
-pub(super) const SLOTS_MAX: u32 = 10_000;
 
 /// What the Store says a session holds, sorted by what the worker says of it.
 struct Reconciled {

@@ -4,6 +4,7 @@ mod attach;
 mod claim;
 mod dispatch;
 mod elsewhere;
+mod outbound;
 mod pace;
 mod posted;
 mod protocol;

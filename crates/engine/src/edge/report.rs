@@ -315,6 +315,6 @@ impl Inner {
     }
 
     fn send(&self, session: &SessionId, epoch: u64, message: ToWorker) {
-        self.edge.with(session, epoch, |s| s.outbound.as_ref().map(|outbound| outbound.send(message)));
+        self.edge.with(session, epoch, |s| s.outbound.tell(message));
     }
 }

@@ -29,7 +29,9 @@ impl Edge {
 impl Session {
     /// Whether anything is asked back. Everything less urgent that waits is: the urgent job must not queue behind it.
     fn ask_back(&mut self, urgency: Priority) -> bool {
-        let Some(outbound) = &self.outbound else { return false };
+        if !self.is_attached() {
+            return false;
+        }
         let waits = |held: &&mut Held| held.job.state() == JobState::Dispatched && held.started.is_none();
         let mut asked = false;
         for held in self.held.values_mut().filter(waits).filter(|held| held.job.request.priority() > urgency) {
@@ -37,8 +39,7 @@ impl Session {
             if !held.asked_back {
                 held.asked_back = true;
                 let (job_id, token) = (held.job.request.job_id.clone(), held.job.life.attempt.token.clone());
-                // A closed stream means that the worker attaches anew, and what it holds is compared then.
-                let _ = outbound.send(ToWorker::Revoke { job_id, token });
+                self.outbound.tell(ToWorker::Revoke { job_id, token });
             }
         }
         asked

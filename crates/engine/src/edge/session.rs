@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::Job;
+use lockgate_core::limits::SLOTS_MAX;
 use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::trace::TraceParent;
 
-use super::attach::SLOTS_MAX;
 use super::sessions::{Leaving, Session, State};
 use super::{Assignment, ToWorker};
 
@@ -73,25 +73,27 @@ impl Session {
     }
 
     /// Messages may be lost where there is no stream: what its worker should have heard is said with every beat.
-    pub(super) fn say_again(&self) {
-        let Some(outbound) = self.outbound.as_ref().filter(|_| self.profile.lost_after_ms.is_some()) else { return };
+    pub(super) fn say_again(&mut self) {
+        if self.profile.lost_after_ms.is_none() {
+            return;
+        }
         for (token, leaving) in &self.leaving {
             let reason = "the attempt no longer counts".into();
-            let _ = outbound.send(ToWorker::Stop { job_id: leaving.job_id.clone(), token: token.clone(), reason });
+            self.outbound.tell(ToWorker::Stop { job_id: leaving.job_id.clone(), token: token.clone(), reason });
         }
         if self.sent_away {
-            let _ = outbound.send(ToWorker::Drain);
+            self.outbound.tell(ToWorker::Drain);
         }
     }
 
     pub(super) fn is_attached(&self) -> bool {
-        self.outbound.as_ref().is_some_and(|outbound| !outbound.is_closed())
+        self.outbound.is_open()
     }
 
     /// Tells the worker to leave. Said again when the same session attaches anew, for it may not have heard.
     pub(super) fn send_away(&mut self) {
         self.sent_away = true;
-        let _ = self.outbound.as_ref().map(|outbound| outbound.send(ToWorker::Drain));
+        self.outbound.tell(ToWorker::Drain);
         self.drain();
     }
 
@@ -102,10 +104,10 @@ impl Session {
 
     /// Places are taken before an assignment is on its way and freed after its end, so an empty session has nothing to
     /// come. Said anew whenever it becomes so: a worker that leaves twice leaves once.
-    pub(super) fn dismiss_if_done(&self) {
-        if let Some(outbound) = self.outbound.as_ref().filter(|_| self.draining && self.held.is_empty()) {
+    pub(super) fn dismiss_if_done(&mut self) {
+        if self.draining && self.held.is_empty() {
             // A closed stream means that the worker attaches again, and says again that it is draining.
-            let _ = outbound.send(ToWorker::Dismissed);
+            self.outbound.tell(ToWorker::Dismissed);
         }
     }
 }

@@ -13,10 +13,10 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::trace::TraceParent;
 use lockgate_core::worker::{Load, WorkerProfile};
 use parking_lot::Mutex;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::elsewhere::{Seen, Stranger};
+use super::outbound::Outbound;
 use super::pace::Pace;
 use super::{Assignment, Progress, ToWorker};
 
@@ -48,8 +48,7 @@ pub(super) struct Session {
     pub(super) profile: Arc<WorkerProfile>,
     /// Jobs it may hold beyond its slots.
     pub(super) prefetch: u32,
-    /// Absent while no stream is attached.
-    pub(super) outbound: Option<UnboundedSender<ToWorker>>,
+    pub(super) outbound: Outbound,
     pub(super) heard_at: Instant,
     pub(super) heard_wall: Timestamp,
     pub(super) held: BTreeMap<AttemptToken, Held>,
@@ -235,14 +234,14 @@ impl Edge {
 
     /// The stream ended. The session lives on until it is silent for too long.
     pub(super) fn detach(&self, id: &SessionId, epoch: u64) {
-        self.with(id, epoch, |session| session.outbound = None);
+        self.with(id, epoch, |session| session.outbound.close());
     }
 
     /// The Store no longer agrees with what is known of this session: ends its stream, so that it attaches anew.
     pub(super) fn suspect(&self, id: &SessionId) {
         let mut state = self.state.lock();
         if let Some(session) = state.sessions.get_mut(id) {
-            session.outbound = None;
+            session.outbound.close();
         }
         state.touch(id);
     }
@@ -252,15 +251,9 @@ impl Edge {
     pub(crate) fn stop(&self, id: &SessionId, token: &AttemptToken, job: &Job) -> bool {
         let mut state = self.state.lock();
         let Some(session) = state.sessions.get_mut(id) else { return state.elsewhere.contains_key(id) };
-        if let Some(outbound) = &session.outbound {
-            let reason = job.life.last_error.as_ref().map_or("superseded", |failure| failure.reason.as_str());
-            // A closed stream means that the worker will attach again and be told by inventory.
-            let _ = outbound.send(ToWorker::Stop {
-                job_id: job.request.job_id.clone(),
-                token: token.clone(),
-                reason: reason.into(),
-            });
-        }
+        let reason = job.life.last_error.as_ref().map_or("superseded", |failure| failure.reason.as_str());
+        let job_id = job.request.job_id.clone();
+        session.outbound.tell(ToWorker::Stop { job_id, token: token.clone(), reason: reason.into() });
         let sent = session.held.remove(token).filter(|held| held.told);
         if let Some(binding) = sent.as_ref().and_then(|held| held.job.life.attempt.binding.as_ref()) {
             session.leaving.insert(token.clone(), Leaving::new(job.request.job_id.clone(), binding.assignment));
@@ -361,8 +354,11 @@ impl Edge {
             batches.entry(binding.session.clone()).or_default().push(Assignment::of(&job, trace));
         }
         for (id, batch) in batches {
-            if let Some(outbound) = state.sessions.get(&id).and_then(|session| session.outbound.as_ref()) {
-                let _ = outbound.send(ToWorker::Assign(batch));
+            let Some(session) = state.sessions.get_mut(&id) else { continue };
+            session.outbound.tell(ToWorker::Assign(batch));
+            if !session.is_attached() {
+                // Or it would be given more before its reader has noticed.
+                state.touch(&id);
             }
         }
     }
@@ -436,7 +432,7 @@ impl Edge {
             held.job.life.attempt.binding.as_ref().is_some_and(|b| due(b) <= now && (begun || held.started.is_none()))
         };
         let state = self.state.lock();
-        let attached = state.sessions.values().filter(|session| session.outbound.is_some());
+        let attached = state.sessions.values().filter(|session| session.is_attached());
         attached.flat_map(|session| session.held.values()).filter(overdue).map(|held| held.job.clone()).collect()
     }
 

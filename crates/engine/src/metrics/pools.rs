@@ -44,6 +44,7 @@ pub(crate) struct PoolMetrics {
     slots: Family<ByPool, Gauge>,
     busy: Family<ByPool, Gauge>,
     resized: Family<ByWay, Counter>,
+    streams_cut: Counter,
     /// Pools that have gauges now.
     shown: Arc<Mutex<BTreeSet<PoolName>>>,
 }
@@ -52,6 +53,9 @@ impl PoolMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let resized = Family::<ByWay, Counter>::default();
         registry.register("worker_slots_changed", "Workers that changed how many jobs they run at once", resized.clone());
+        let streams_cut = Counter::default();
+        let help = "Streams of workers that were ended because nobody read what waited for them";
+        registry.register("worker_streams_cut", help, streams_cut.clone());
         let mut gauge = |name, help| {
             let family = Family::<ByPool, Gauge>::default();
             registry.register(name, help, family.clone());
@@ -63,12 +67,18 @@ impl PoolMetrics {
             slots: gauge("pool_slots", "Places of those workers"),
             busy: gauge("pool_slots_busy", "Places of those workers that hold an attempt"),
             resized,
+            streams_cut,
             shown: Arc::default(),
         }
     }
 
     pub(crate) fn resized(&self, grown: bool) {
         self.resized.get_or_create(&ByWay { way: if grown { "up" } else { "down" } }).inc();
+    }
+
+    /// To be moved where streams are given up.
+    pub(crate) fn streams_cut(&self) -> Counter {
+        self.streams_cut.clone()
     }
 
     pub(crate) fn set(&self, pools: &BTreeMap<PoolName, PoolLevel>) {

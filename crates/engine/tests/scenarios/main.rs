@@ -23,3 +23,4 @@ mod schedules;
 mod slots;
 mod stage;
 mod traces;
+mod unread;

@@ -12,7 +12,7 @@ use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 use super::stage::{Hand, Stage, caller, job};
 
 /// Families that this load cannot move: their labels, and the test that does.
-const ELSEWHERE: [(&str, &str, &str); 8] = [
+const ELSEWHERE: [(&str, &str, &str); 9] = [
     ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
     ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
     ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),
@@ -21,6 +21,7 @@ const ELSEWHERE: [(&str, &str, &str); 8] = [
     ("lockgate_output_policy_skipped_total", "topic", "crates/engine/tests/scenarios/outputs.rs"),
     ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_stale_jobs", "state", "crates/engine/src/metrics/loops.rs"),
+    ("lockgate_worker_streams_cut_total", "", "crates/engine/tests/scenarios/unread.rs"),
 ];
 
 const POLICY: &str = "

@@ -19,7 +19,7 @@ use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryOutle
 use lockgate_ports::{BreakerMove, Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -324,7 +324,7 @@ impl Kind {
 /// A worker that does only what the test says, and beats when asked to.
 pub(crate) struct Hand {
     pub(crate) attachment: Attachment,
-    inbound: UnboundedReceiver<ToWorker>,
+    inbound: Receiver<ToWorker>,
     /// Assignments that came while it waited for something else.
     kept: VecDeque<ToWorker>,
     held: BTreeMap<AttemptToken, JobId>,

@@ -11,7 +11,7 @@ use lockgate_engine::{ApiError, Attachment, FromWorker, Hello, ToWorker, Welcome
 use lockgate_ports::{Clock, Cursor};
 use lockgate_proto::v1::worker_server::Worker;
 use lockgate_proto::{new_job, v1};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
@@ -24,7 +24,7 @@ use crate::{errors, queries, submit};
 /// What a worker that is refused asked for, on record.
 const ATTACH: &str = "/lockgate.v1.Worker/Attach";
 
-type Attached = (Attachment, Welcome, UnboundedReceiver<ToWorker>);
+type Attached = (Attachment, Welcome, Receiver<ToWorker>);
 
 /// Messages of the engine taken at once; they become one message on the wire.
 const DRAIN_MAX: usize = 1_024;
@@ -114,7 +114,7 @@ impl Reader {
     /// What arrived while the last commit ran is taken as one: a commit per message would keep small messages small, for
     /// the worker answers each with as many results as it was given places.
     async fn run(mut self, failed: oneshot::Sender<Status>) {
-        while let Some(first) = self.ended.clone().run_until_cancelled(self.inbound.message()).await {
+        while let Some(first) = self.next().await {
             let mut heard = Heard::default();
             let mut more = heard.take(first, &*self.clock);
             while more && heard.said.results.len() < RESULTS_MAX {
@@ -135,6 +135,16 @@ impl Reader {
                     return;
                 }
             }
+        }
+    }
+
+    /// The next step of the stream, unless it was ended from here: whoever does not read is not told that it was.
+    async fn next(&mut self) -> Option<Result<Option<v1::WorkerMessage>, Status>> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            () = self.attachment.given_up() => None,
+            step = self.inbound.message() => Some(step),
         }
     }
 }
@@ -171,7 +181,7 @@ impl Heard {
 
 /// Sends what waits for the worker: everything that gathered while the last message was written goes in the next.
 struct Writer {
-    waiting: UnboundedReceiver<ToWorker>,
+    waiting: Receiver<ToWorker>,
     taken: Vec<ToWorker>,
     ready: VecDeque<v1::ServerMessage>,
     failure: oneshot::Receiver<Status>,

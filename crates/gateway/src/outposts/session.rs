@@ -8,7 +8,7 @@ use lockgate_core::job::Outcome;
 use lockgate_engine::{Attachment, ResultReport, ToWorker};
 use lockgate_proto::v1;
 use prost::Message;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,7 @@ impl Reader {
             let next = tokio::select! {
                 biased;
                 () = self.ended.cancelled() => break,
+                () = self.attachment.given_up() => break,
                 next = timeout(quiet_after, self.mailbox.recv()) => next,
             };
             let Ok(Some(first)) = next else { break };
@@ -59,7 +60,7 @@ pub(super) struct Writer {
     pub(super) worker: WorkerId,
     pub(super) session: SessionId,
     pub(super) epoch: u64,
-    pub(super) waiting: UnboundedReceiver<ToWorker>,
+    pub(super) waiting: Receiver<ToWorker>,
     pub(super) ended: CancellationToken,
 }
 
