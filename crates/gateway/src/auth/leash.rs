@@ -1,6 +1,8 @@
 //! A stream ends with the credential that opened it: what was checked at the door is looked at again now and then.
+//!
+//! Rejected: looking whenever the answer is asked for more. It is asked only while the other side reads, and who is shut out could
+//! stay for as long as they do not.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,6 +11,9 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use http::{HeaderMap, HeaderValue, Response};
 use hyper::body::Frame;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Gate, Refusal};
 use crate::errors;
@@ -23,6 +28,10 @@ pub(super) enum Shown {
     Certificate(Arc<str>),
 }
 
+/// Among the extensions of an answer: ends what goes on beside it, and must end with it.
+#[derive(Clone)]
+pub(crate) struct Beside(pub(crate) CancellationToken);
+
 /// Held by a stream for as long as it lasts.
 pub(crate) struct Leash {
     gate: Gate,
@@ -34,18 +43,27 @@ impl Leash {
         Self { gate, shown }
     }
 
-    /// Ends the answer when the credential is over.
-    pub(crate) fn hold(self, response: Response<Body>, is_grpc: bool) -> Response<Body> {
-        let over = Box::pin(self.over());
-        response.map(|body| Body::new(Held { body: Some(body), over, is_grpc }))
+    /// Ends the answer, and what goes on beside it, when the credential is over.
+    pub(crate) fn hold(self, mut response: Response<Body>, is_grpc: bool) -> Response<Body> {
+        let beside = response.extensions_mut().remove::<Beside>();
+        let (said, over) = oneshot::channel();
+        let looking = AbortOnDropHandle::new(tokio::spawn(self.look(said, beside)));
+        response.map(|body| Body::new(Held { body: Some(body), over: Some(over), is_grpc, _looking: looking }))
     }
 
-    async fn over(self) -> Refusal {
-        loop {
+    async fn look(self, said: oneshot::Sender<Refusal>, beside: Option<Beside>) {
+        let refusal = loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if let Some(refusal) = self.gate.is_over(&self.shown).await {
-                return refusal;
+                break refusal;
             }
+        };
+        tracing::info!(code = refusal.code(), "a stream was ended with its credential");
+        // Why comes before the end: what ends beside the answer ends the answer too, and that must not look as if it had come to
+        // its own end. Where the answer is gone nobody is left to be told.
+        let _ = said.send(refusal);
+        if let Some(Beside(ended)) = beside {
+            ended.cancel();
         }
     }
 }
@@ -54,8 +72,18 @@ impl Leash {
 struct Held {
     /// Absent once it has been cut. Dropping it ends what writes it.
     body: Option<Body>,
-    over: Pin<Box<dyn Future<Output = Refusal> + Send>>,
+    /// Why it is over, once it is. Absent when nobody looks any more.
+    over: Option<oneshot::Receiver<Refusal>>,
     is_grpc: bool,
+    _looking: AbortOnDropHandle<()>,
+}
+
+impl Held {
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Option<Refusal> {
+        let Poll::Ready(said) = Pin::new(self.over.as_mut()?).poll(cx) else { return None };
+        self.over = None;
+        said.ok()
+    }
 }
 
 impl HttpBody for Held {
@@ -65,13 +93,13 @@ impl HttpBody for Held {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         let Some(body) = this.body.as_mut() else { return Poll::Ready(None) };
-        // First, for a busy stream always has something to say.
-        if let Poll::Ready(refusal) = this.over.as_mut().poll(cx) {
-            tracing::info!(code = refusal.code(), "a stream was ended with its credential");
+        let frame = Pin::new(body).poll_frame(cx);
+        // Every time, for a busy stream always has something to say; and after it, for it may have been ended meanwhile.
+        if let Some(refusal) = this.poll_over(cx) {
             this.body = None;
             return Poll::Ready(this.is_grpc.then(|| Ok(Frame::trailers(last_words(&refusal)))));
         }
-        Pin::new(body).poll_frame(cx)
+        frame
     }
 }
 

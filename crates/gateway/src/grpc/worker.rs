@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::scheduler::answered;
 use super::{Reply, WorkerService, answer, caller, convert, exchange};
-use crate::auth::Admitted;
+use crate::auth::{Admitted, Beside};
 use crate::{errors, queries, submit};
 
 /// What a worker that is refused asked for, on record.
@@ -30,6 +30,8 @@ type Attached = (Attachment, Welcome, Receiver<ToWorker>);
 const DRAIN_MAX: usize = 1_024;
 /// Results taken at once: bounds one commit.
 const RESULTS_MAX: usize = 4_096;
+/// Messages taken at once: who says much and reports nothing must not be listened to without an end.
+const MESSAGES_MAX: usize = 1_024;
 
 #[tonic::async_trait]
 impl Worker for WorkerService {
@@ -54,10 +56,14 @@ impl Worker for WorkerService {
             ready: VecDeque::new(),
             failure,
             ended: ended.clone(),
-            _reader: ended.drop_guard(),
+            _reader: ended.clone().drop_guard(),
         };
         let first = futures::stream::iter([Ok(exchange::welcome(&welcome))]);
-        Ok(Response::new(Box::pin(first.chain(writer.stream()))))
+        let answer: Self::AttachStream = Box::pin(first.chain(writer.stream()));
+        let mut response = Response::new(answer);
+        // The reader ends with the credential even if the worker reads nothing of the answer.
+        response.extensions_mut().insert(Beside(ended));
+        Ok(response)
     }
 
     async fn submit_children(&self, request: Request<v1::SubmitChildrenRequest>) -> Reply<v1::SubmitJobsResponse> {
@@ -117,9 +123,11 @@ impl Reader {
         while let Some(first) = self.next().await {
             let mut heard = Heard::default();
             let mut more = heard.take(first, &*self.clock);
-            while more && heard.said.results.len() < RESULTS_MAX {
+            let mut messages = 1;
+            while more && heard.said.results.len() < RESULTS_MAX && messages < MESSAGES_MAX {
                 let Some(next) = self.inbound.message().now_or_never() else { break };
                 more = heard.take(next, &*self.clock);
+                messages += 1;
             }
             self.attachment.receive(heard.said).await;
             match heard.end {

@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
 use http_body_util::BodyExt;
+use lockgate_core::ids::JobId;
+use lockgate_core::job::JobState;
+use lockgate_engine::{Settings, WorkerStatus};
+use lockgate_ports::Jobs;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use lockgate_proto::v1::worker_client::WorkerClient;
-use lockgate_proto::v1::{ServerMessage, WatchJobRequest, WorkerMessage};
+use lockgate_proto::v1::{self, Beat, ServerMessage, WatchJobRequest, WorkerMessage};
 use serde_json::{Value, json};
 use tonic::metadata::MetadataValue;
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
-use crate::support::{Closed, PATIENCE, echo, hello};
+use crate::support::{Closed, PATIENCE, Stage, echo, hello, succeeded};
 
 fn with_key<T>(key: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
@@ -43,10 +49,44 @@ impl Closed {
         Ok(client.attach(with_key(key, messages)).await?.into_inner())
     }
 
+    /// A worker that no byte of an answer can be sent to: the window of its streams is shut.
+    async fn attach_mute(&self, key: &str, session: &str) -> Mute {
+        let endpoint = Channel::from_shared(format!("http://{}", self.address)).expect("a URL");
+        let channel = endpoint.initial_stream_window_size(0_u32).connect().await.expect("the server listens");
+        let (outbound, messages) = unbounded();
+        let first = WorkerMessage { hello: Some(hello(session)), ..WorkerMessage::default() };
+        outbound.unbounded_send(first).expect("open");
+        let answer = WorkerClient::new(channel).attach(with_key(key, messages)).await.expect("attached");
+        Mute { outbound, _inbound: answer.into_inner() }
+    }
+
     async fn audited(&self, action: &str) -> Vec<Value> {
         let audit = self.get_as(&self.admin_key, "/v1/audit?limit=1000").await;
         let rows = audit.json["rows"].as_array().expect("rows");
         rows.iter().filter(|row| row["action"] == action).cloned().collect()
+    }
+}
+
+/// A worker that goes on speaking and reads nothing.
+struct Mute {
+    outbound: UnboundedSender<WorkerMessage>,
+    _inbound: Streaming<ServerMessage>,
+}
+
+impl Mute {
+    fn beat(&self) {
+        self.say(WorkerMessage { beat: Some(Beat::default()), ..WorkerMessage::default() });
+    }
+
+    fn report(&self, job_id: &str, token: &str) {
+        let (job_id, token) = (job_id.to_owned(), token.to_owned());
+        let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")) }];
+        self.say(WorkerMessage { results, ..WorkerMessage::default() });
+    }
+
+    /// It does not care whether anybody listens.
+    fn say(&self, message: WorkerMessage) {
+        let _ = self.outbound.unbounded_send(message);
     }
 }
 
@@ -108,6 +148,43 @@ async fn open_streams_end_when_their_credential_does() {
     while let Ok(said) = tokio::time::timeout(Duration::from_millis(100), kept.message()).await {
         said.expect("who has a good credential stays").expect("not the end");
     }
+}
+
+/// An assignment and answers to many beats wait for it, of which only the first can be on its way: nobody asks the answer for more.
+#[tokio::test]
+async fn a_worker_that_reads_nothing_does_not_outlive_its_credential() {
+    let lost_after = Duration::from_secs(2);
+    let stage = Stage { engine: Settings { lost_after, ..Settings::default() }, ..Stage::default() };
+    let store = stage.store.clone();
+    let server = Closed::start_on(stage, Closed::settings()).await;
+    let key = server.worker_key("w").await;
+    let mute = server.attach_mute(&key, "s").await;
+    let job = server.post_as(&server.admin_key, "/v1/jobs", &echo()).await;
+    let id = JobId::from(job.json["job_id"].as_str().expect("an id"));
+    let stored = async || store.load(std::slice::from_ref(&id)).await.expect("read").pop().flatten().expect("there");
+    let status = || server.engine.workers().first().map(|view| view.status);
+    let sent = async || {
+        mute.beat();
+        stored().await.state() == JobState::Dispatched
+    };
+    server.wait_for("it is sent the job", sent).await;
+    assert_eq!(status(), Some(WorkerStatus::Attached));
+    let attempt = stored().await.life.attempt;
+
+    server.revoke(&key).await;
+    let cut = async || {
+        mute.beat();
+        status() == Some(WorkerStatus::Detached)
+    };
+    server.wait_for("its session is cut off", cut).await;
+    mute.report(id.as_str(), attempt.token.as_str());
+    let lost = async || {
+        mute.beat();
+        stored().await.life.attempt.no > attempt.no
+    };
+    server.wait_for("it is lost however much it beats", lost).await;
+    assert_eq!(status(), None);
+    assert_ne!(stored().await.state(), JobState::Succeeded, "what it reported then does not count");
 }
 
 #[tokio::test]

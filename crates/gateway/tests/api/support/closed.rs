@@ -9,7 +9,7 @@ use lockgate_gateway::{Access, Entrance, GatewaySettings};
 use lockgate_ports::Tokens;
 use serde_json::Value;
 
-use super::{Reply, Server};
+use super::{Reply, Server, Stage};
 
 const DIGEST: [u8; 32] = [9; 32];
 
@@ -39,7 +39,11 @@ impl Closed {
     }
 
     async fn start_with(settings: GatewaySettings) -> Self {
-        let server = Server::start_with(settings).await;
+        Self::start_on(Stage::default(), settings).await
+    }
+
+    pub(crate) async fn start_on(stage: Stage, settings: GatewaySettings) -> Self {
+        let server = Server::start_on(stage, settings).await;
         let made = server.engine.first_key(&DigestKey::new(DIGEST)).await.expect("made").expect("the first");
         assert!(server.engine.keep_first_key(&made).await.expect("stored"));
         Self { server, admin: made.credential.identity(), admin_key: made.key.reveal() }
