@@ -11,6 +11,9 @@ use crate::time::Timestamp;
 /// Longest id, topic, tenant or actor accepted from outside.
 pub const NAME_BYTES_MAX: usize = 128;
 
+/// Longest id or token that anything here makes: those of the parts of a run hold its id and more. Workers only say them back.
+pub const ID_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

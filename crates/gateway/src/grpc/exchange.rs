@@ -1,5 +1,7 @@
 //! What workers and the edge say to each other, on and off the wire. This is the hot path: no serde, no copies of payloads.
 
+mod bounds;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +94,7 @@ fn hello_errors(wire: &v1::Hello) -> Vec<FieldError> {
     if wire.prefetch > PREFETCH_MAX {
         errors.push(FieldError::new("prefetch", format_args!("must be at most {PREFETCH_MAX}, not {}", wire.prefetch)));
     }
+    errors.extend(bounds::inventory("inventory", &wire.inventory).err());
     errors
 }
 
@@ -115,8 +118,9 @@ pub(crate) fn welcome(welcome: &Welcome) -> v1::ServerMessage {
     v1::ServerMessage { welcome: Some(welcome), ..v1::ServerMessage::default() }
 }
 
-pub(crate) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker {
-    FromWorker {
+pub(crate) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> Result<FromWorker, ApiError> {
+    bounds::message(&wire).map_err(|error| ApiError::Invalid(vec![error]))?;
+    Ok(FromWorker {
         beat: wire.beat.map(beat),
         starts: wire.starts.into_iter().map(|start| (start.job_id.into(), start.token.into())).collect(),
         results: wire.results.into_iter().map(result).collect(),
@@ -124,7 +128,7 @@ pub(crate) fn from_worker(wire: v1::WorkerMessage, now: Timestamp) -> FromWorker
         logs: wire.logs.into_iter().map(log).collect(),
         draining: wire.draining,
         let_go: wire.let_go.into_iter().map(Into::into).collect(),
-    }
+    })
 }
 
 fn beat(wire: v1::Beat) -> Beat {

@@ -137,9 +137,9 @@ impl Reader {
                     tracing::debug!(session = %self.attachment.session(), %status, "a worker's stream broke");
                     return;
                 }
-                Some(End::Hello) => {
+                Some(End::Refused(status)) => {
                     // The writer may be gone already; then nobody is left to be told.
-                    let _ = failed.send(refuse("hello", "must be the first message of a stream, and only that"));
+                    let _ = failed.send(status);
                     return;
                 }
             }
@@ -168,18 +168,24 @@ struct Heard {
 enum End {
     Stream,
     Broken(Status),
-    Hello,
+    /// It said what no worker may say.
+    Refused(Status),
 }
 
 impl Heard {
     /// Takes one step of the stream. False when it was the last.
     fn take(&mut self, step: Result<Option<v1::WorkerMessage>, Status>, clock: &dyn Clock) -> bool {
         match step {
-            Ok(Some(message)) if message.hello.is_none() => {
-                self.said.absorb(exchange::from_worker(message, clock.now()));
-                return true;
+            Ok(Some(message)) if message.hello.is_none() => match exchange::from_worker(message, clock.now()) {
+                Ok(said) => {
+                    self.said.absorb(said);
+                    return true;
+                }
+                Err(error) => self.end = Some(End::Refused(errors::status(&error))),
+            },
+            Ok(Some(_)) => {
+                self.end = Some(End::Refused(refuse("hello", "must be the first message of a stream, and only that")));
             }
-            Ok(Some(_)) => self.end = Some(End::Hello),
             Ok(None) => self.end = Some(End::Stream),
             Err(status) => self.end = Some(End::Broken(status)),
         }

@@ -159,7 +159,7 @@ impl Outposts {
     /// Takes results, of whatever worker. Answers after the commit; an error that passes means that they must come again.
     pub async fn report(&self, message: v1::WorkerMessage) -> Result<v1::ServerMessage, ApiError> {
         let name = message.session.clone();
-        let said = exchange::from_worker(message, self.0.clock.now());
+        let said = exchange::from_worker(message, self.0.clock.now())?;
         let count = said.results.len();
         let acks = self.0.engine.report(&SessionId::from(name.as_str()), said.results).await?;
         if acks.len() < count {

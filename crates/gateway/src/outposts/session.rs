@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{SessionId, WorkerId};
 use lockgate_core::job::Outcome;
-use lockgate_engine::{Attachment, ResultReport, ToWorker};
+use lockgate_engine::{Attachment, FromWorker, ResultReport, ToWorker};
 use lockgate_proto::v1;
 use prost::Message;
 use tokio::sync::mpsc::Receiver;
@@ -42,15 +42,22 @@ impl Reader {
                 next = timeout(quiet_after, self.mailbox.recv()) => next,
             };
             let Ok(Some(first)) = next else { break };
-            let now = self.office.clock.now();
-            let mut said = exchange::from_worker(first, now);
+            let mut said = self.read(first);
             // What arrived meanwhile is taken as one, as from a stream.
             while let Ok(next) = self.mailbox.try_recv() {
-                said.absorb(exchange::from_worker(next, now));
+                said.absorb(self.read(next));
             }
             self.attachment.receive(said).await;
         }
         self.office.unregister(self.attachment.session(), self.epoch);
+    }
+
+    /// What a message says. One that no worker may send says nothing, as if it had been lost.
+    fn read(&self, message: v1::WorkerMessage) -> FromWorker {
+        exchange::from_worker(message, self.office.clock.now()).unwrap_or_else(|error| {
+            tracing::warn!(session = %self.attachment.session(), %error, "a message of a worker was not taken");
+            FromWorker::default()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The worker protocol over a real stream.
 
-use lockgate_core::limits::PAYLOAD_BYTES_MAX;
+use lockgate_core::limits::{INVENTORY_MAX, PAYLOAD_BYTES_MAX};
 use lockgate_proto::v1::{self, Beat, Hello, LogReport, Start, WorkerMessage, result};
 use serde_json::json;
 use tonic::Code;
@@ -138,10 +138,21 @@ async fn a_stream_begins_with_hello_and_has_only_one() {
 }
 
 #[tokio::test]
+async fn a_result_of_no_job_that_could_ever_be_ends_the_stream_with_its_field() {
+    let server = Server::start().await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let results = vec![v1::Result { job_id: "x".repeat(1 << 20), token: "t".into(), outcome: Some(succeeded("1")) }];
+    worker.send(WorkerMessage { results, ..WorkerMessage::default() });
+    let refused = worker.next().await.expect_err("refused");
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+    assert!(refused.message().contains("results.job_id"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_hello_that_makes_no_sense_is_refused() {
     let server = Server::start().await;
     type Change = fn(&mut Hello);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (|hello| hello.session = String::new(), "session"),
         (|hello| hello.worker_id = "a b".into(), "worker_id"),
         (|hello| hello.slots = 0, "slots"),
@@ -150,6 +161,7 @@ async fn a_hello_that_makes_no_sense_is_refused() {
         (|hello| hello.topics = vec!["a b*".into()], "topics"),
         (|hello| hello.capabilities = vec!["a b".into()], "capabilities"),
         (|hello| hello.labels = [("_in_process".to_owned(), "1".to_owned())].into(), "labels"),
+        (|hello| hello.inventory = vec![v1::Held::default(); INVENTORY_MAX + 1], "inventory"),
     ];
     for (change, field) in cases {
         let mut hello = hello("s-1");

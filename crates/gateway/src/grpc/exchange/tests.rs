@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lockgate_core::ids::ID_BYTES_MAX;
 use lockgate_core::job::{Env, submit};
-use lockgate_core::limits::Limits;
+use lockgate_core::limits::{INVENTORY_MAX, Limits};
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{Access, Constraints, Decision, Judgement, Verdict};
@@ -99,11 +100,58 @@ fn what_a_worker_may_keep_waiting_is_bounded() {
     assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["region", "prefetch"]);
 }
 
+/// The fields that are refused.
+fn refused<T: std::fmt::Debug>(said: Result<T, ApiError>) -> Vec<String> {
+    let Err(ApiError::Invalid(errors)) = said else { panic!("{said:?}") };
+    errors.into_iter().map(|error| error.field).collect()
+}
+
+#[test]
+fn what_a_worker_says_it_holds_is_bounded() {
+    let held = |count: usize| vec![v1::Held { job_id: "j".into(), token: "t".into(), started_at_ms: None }; count];
+    let greeted = |count| hello(v1::Hello { inventory: held(count), ..greeting("", 0) }, None);
+    assert_eq!(greeted(INVENTORY_MAX).expect("valid").inventory.len(), INVENTORY_MAX);
+    assert_eq!(refused(greeted(INVENTORY_MAX + 1)), ["inventory"]);
+    let beating = |count| {
+        let beat = Some(v1::Beat { inventory: held(count), ..v1::Beat::default() });
+        from_worker(v1::WorkerMessage { beat, ..v1::WorkerMessage::default() }, Timestamp::ZERO)
+    };
+    assert!(beating(INVENTORY_MAX).is_ok());
+    assert_eq!(refused(beating(INVENTORY_MAX + 1)), ["beat.inventory"]);
+}
+
+#[test]
+fn an_id_that_nobody_made_is_refused_with_its_field() {
+    let long = || "x".repeat(ID_BYTES_MAX + 1);
+    let held = |job_id: String, token: String| vec![v1::Held { job_id, token, started_at_ms: None }];
+    let start = |job_id: String, token: String| vec![v1::Start { job_id, token }];
+    let result = |job_id: String, token: String| vec![v1::Result { job_id, token, outcome: None }];
+    let beat = |inventory| Some(v1::Beat { inventory, ..v1::Beat::default() });
+    let none = v1::WorkerMessage::default;
+    let cases = [
+        (v1::WorkerMessage { beat: beat(held(long(), String::new())), ..none() }, "beat.inventory"),
+        (v1::WorkerMessage { beat: beat(held(String::new(), long())), ..none() }, "beat.inventory"),
+        (v1::WorkerMessage { starts: start(long(), String::new()), ..none() }, "starts.job_id"),
+        (v1::WorkerMessage { starts: start(String::new(), long()), ..none() }, "starts.token"),
+        (v1::WorkerMessage { results: result(long(), String::new()), ..none() }, "results.job_id"),
+        (v1::WorkerMessage { results: result(String::new(), long()), ..none() }, "results.token"),
+        (v1::WorkerMessage { let_go: vec![long()], ..none() }, "let_go"),
+    ];
+    for (message, field) in cases {
+        assert_eq!(refused(from_worker(message, Timestamp::ZERO)), [field]);
+    }
+    let longest = "x".repeat(ID_BYTES_MAX);
+    let fine = v1::WorkerMessage { results: result(longest.clone(), longest), ..none() };
+    assert_eq!(from_worker(fine, Timestamp::ZERO).expect("valid").results.len(), 1);
+    let greeted = hello(v1::Hello { inventory: held(long(), String::new()), ..greeting("", 0) }, None);
+    assert_eq!(refused(greeted), ["inventory"]);
+}
+
 #[test]
 fn more_than_all_of_a_machine_is_all_of_it() {
     let wire = v1::Beat { cpu_load: Some(250), gpu_utilization: Some(100), active_jobs: 3, ..v1::Beat::default() };
     let message = v1::WorkerMessage { beat: Some(wire), ..v1::WorkerMessage::default() };
-    let beat = from_worker(message, Timestamp::ZERO).beat.expect("a beat");
+    let beat = from_worker(message, Timestamp::ZERO).expect("valid").beat.expect("a beat");
     assert_eq!((beat.load, beat.active_jobs), (Load { cpu: Some(100), gpu: Some(100), memory: None }, 3));
 }
 
