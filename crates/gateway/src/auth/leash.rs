@@ -19,7 +19,7 @@ use super::{Gate, Refusal};
 use crate::errors;
 
 /// How often. What another server did to a credential is known five seconds later at the latest, so a stream ends within seven.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What a request showed at the door.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use lockgate_core::request::Caller;
 use lockgate_ports::Tokens;
 
 pub(crate) use gate::Gate;
-pub(crate) use leash::Beside;
+pub(crate) use leash::{Beside, LOOK_EVERY};
 pub(crate) use needs::comes_on;
 pub(crate) use refusal::Refusal;
 

@@ -59,8 +59,8 @@ impl Worker for WorkerService {
             _reader: ended.clone().drop_guard(),
         };
         let first = futures::stream::iter([Ok(exchange::welcome(&welcome))]);
-        let answer: Self::AttachStream = Box::pin(first.chain(writer.stream()));
-        let mut response = Response::new(answer);
+        let stream: Self::AttachStream = Box::pin(first.chain(writer.stream()));
+        let mut response = Response::new(stream);
         // The reader ends with the credential even if the worker reads nothing of the answer.
         response.extensions_mut().insert(Beside(ended));
         Ok(response)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::access::{ApiKey, Permission};
+use lockgate_core::access::{ApiKey, Identity, Permission};
 use lockgate_core::ids::{ActorId, PoolName, SessionId, WorkerId, check_name};
 use lockgate_engine::{ApiError, Engine};
 use lockgate_ports::Clock;
@@ -57,6 +57,9 @@ pub struct OutpostSettings {
 
 /// Messages of one worker that wait to be read. What does not fit is lost, as messages may be.
 const MAILBOX: usize = 1_024;
+
+const KEY_ENDED: &str = "the key that stands for workers is not one that may work, or has ended; give the server another one with \
+    --nats-worker-key";
 
 /// The workers that are attached to this process by messages.
 #[derive(Clone)]
@@ -156,8 +159,12 @@ impl Outposts {
         }
     }
 
-    /// Takes results, of whatever worker. Answers after the commit; an error that passes means that they must come again.
+    /// Takes results, of whatever worker. Answers after the commit; an error that passes means that they must come again, as they
+    /// must when the process has a good key again.
     pub async fn report(&self, message: v1::WorkerMessage) -> Result<v1::ServerMessage, ApiError> {
+        if self.0.is_over().await {
+            return Err(ApiError::Unavailable(KEY_ENDED.to_owned()));
+        }
         let name = message.session.clone();
         let said = exchange::from_worker(message, self.0.clock.now())?;
         let count = said.results.len();
@@ -185,15 +192,23 @@ impl Office {
     /// A message carries no credential, so one key stands for all who may publish, and C-2 knows them by its actor.
     async fn admit(&self, pool: &PoolName) -> Result<Option<ActorId>, ApiError> {
         let Some((entrance, key)) = &self.known else { return Ok(None) };
-        let identity = self.engine.identify_key(&entrance.digest, key).await?;
-        let may = identity.filter(|identity| identity.grant.allows(Permission::Work));
-        let identity = may.ok_or_else(|| {
-            ApiError::Unavailable("the key that stands for workers is not one that may work, or has ended".to_owned())
-        })?;
+        let identity = self.bearer(entrance, key).await?.ok_or_else(|| ApiError::Unavailable(KEY_ENDED.to_owned()))?;
         if identity.grant.holds_pool(pool) {
             return Ok(Some(identity.actor));
         }
         Err(ApiError::Forbidden(format!("the key that stands for workers is not for pool {:?}", pool.as_str())))
+    }
+
+    /// Whether the key stands for nobody any more. Only what is known: while nobody can tell, work goes on, as with streams.
+    async fn is_over(&self) -> bool {
+        let Some((entrance, key)) = &self.known else { return false };
+        matches!(self.bearer(entrance, key).await, Ok(None))
+    }
+
+    /// Whose the key is, if it is one that may work.
+    async fn bearer(&self, entrance: &Entrance, key: &ApiKey) -> Result<Option<Identity>, ApiError> {
+        let identity = self.engine.identify_key(&entrance.digest, key).await?;
+        Ok(identity.filter(|identity| identity.grant.allows(Permission::Work)))
     }
 
     fn register(&self, session: &SessionId, mailbox: Mailbox) {

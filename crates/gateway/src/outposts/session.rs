@@ -9,10 +9,11 @@ use lockgate_engine::{Attachment, FromWorker, ResultReport, ToWorker};
 use lockgate_proto::v1;
 use prost::Message;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::timeout;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{Office, Untold};
+use crate::auth::LOOK_EVERY;
 use crate::grpc::exchange;
 
 /// Messages of the engine taken at once.
@@ -30,16 +31,26 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Ends when the worker is quiet, or has said hello anew. The session lives on until it is silent for too long; dropping the
-    /// attachment keeps new jobs from it and ends the other direction.
+    /// Ends when the worker is quiet or has said hello anew, and with the key that stands for it. The session lives on until it is
+    /// silent for too long; dropping the attachment keeps new jobs from it and ends the other direction.
     pub(super) async fn run(mut self) {
         let quiet_after = self.office.settings.quiet_after;
+        let mut quiet_at = Instant::now() + quiet_after;
+        let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let next = tokio::select! {
                 biased;
                 () = self.ended.cancelled() => break,
                 () = self.attachment.given_up() => break,
-                next = timeout(quiet_after, self.mailbox.recv()) => next,
+                _ = looks.tick() => {
+                    if self.office.is_over().await {
+                        tracing::info!(session = %self.attachment.session(), "a worker was sent away with its key");
+                        break;
+                    }
+                    continue;
+                }
+                next = timeout_at(quiet_at, self.mailbox.recv()) => next,
             };
             let Ok(Some(first)) = next else { break };
             let mut said = self.read(first);
@@ -48,6 +59,7 @@ impl Reader {
                 said.absorb(self.read(next));
             }
             self.attachment.receive(said).await;
+            quiet_at = Instant::now() + quiet_after;
         }
         self.office.unregister(self.attachment.session(), self.epoch);
     }

@@ -37,7 +37,7 @@ impl Closed {
         made.json["key"].as_str().expect("a key").to_owned()
     }
 
-    async fn revoke(&self, key: &str) {
+    pub(crate) async fn revoke(&self, key: &str) {
         let path = format!("/v1/credentials/{}/revoke", id_of(key));
         assert_eq!(self.post_as(&self.admin_key, &path, &json!({})).await.json["ended"], true);
     }

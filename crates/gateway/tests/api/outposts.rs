@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockgate_core::access::ApiKey;
 use lockgate_core::ids::WorkerId;
+use lockgate_engine::WorkerStatus;
 use lockgate_gateway::{Gateway, GatewaySettings, Outlet, OutpostSettings, Outposts, Untold};
 use lockgate_proto::v1::{self, ServerMessage, WorkerMessage};
 use serde_json::json;
@@ -71,13 +72,16 @@ impl Post {
 
     /// True when it was superseded.
     async fn report(&self, assignment: &v1::Assignment) -> bool {
-        let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
-        let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")) }];
-        let message = WorkerMessage { session: "s-1".to_owned(), results, ..WorkerMessage::default() };
-        let answer = self.outposts.report(message).await.expect("decided");
+        let answer = self.outposts.report(result_of(assignment)).await.expect("decided");
         assert_eq!(answer.acks.len(), 1);
         answer.acks[0].superseded
     }
+}
+
+fn result_of(assignment: &v1::Assignment) -> WorkerMessage {
+    let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
+    let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")) }];
+    WorkerMessage { results, ..said("s-1") }
 }
 
 fn said(session: &str) -> WorkerMessage {
@@ -178,4 +182,27 @@ async fn the_key_that_stands_for_workers_must_be_one_of_a_worker() {
     assert_eq!(post.until(|message| message.refused.clone()).await.1.code, "unavailable");
     let mut post = Post::open(&server, Closed::settings(), Some(key("worker").await), PATIENCE).expect("a key");
     post.attach("s-1").await;
+}
+
+#[tokio::test]
+async fn workers_do_not_outlive_the_key_that_stands_for_them() {
+    let server = Closed::start().await;
+    let text = server.key("worker", None).await;
+    let key = ApiKey::parse(&text).expect("a key");
+    // Nobody is quiet for so long here.
+    let mut post = Post::open(&server, Closed::settings(), Some(key), 6 * PATIENCE).expect("a key");
+    let (epoch, _) = post.attach("s-1").await;
+    let submitted = server.post_as(&server.admin_key, "/v1/jobs", &json!({ "topic": "job.echo" })).await;
+    let id = submitted.json["job_id"].as_str().expect("an id");
+    let assignment = post.assignment().await;
+    server.revoke(&text).await;
+    let (message, ()) = post.until(|message| message.attach_again.then_some(())).await;
+    assert_eq!((&*message.session, message.epoch), ("s-1", epoch));
+    assert_eq!(server.engine.workers()[0].status, WorkerStatus::Detached);
+    post.outposts.hello(hello("s-1")).await;
+    assert_eq!(post.until(|message| message.refused.clone()).await.1.code, "unavailable");
+    let waits = post.outposts.report(result_of(&assignment)).await.expect_err("not taken");
+    assert_eq!(waits.code(), "unavailable", "it comes again when there is a good key: {waits}");
+    let job = server.get_as(&server.admin_key, &format!("/v1/jobs/{id}")).await;
+    assert_ne!(job.json["state"], "SUCCEEDED", "{job:?}");
 }
