@@ -95,24 +95,28 @@ impl Inner {
     }
 
     /// F-2: those go on that have no child under way. Nobody can submit one meanwhile: no attempt holds a parent that waits.
-    async fn open_barriers(&self, mut jobs: Vec<Job>) -> Result<(), StoreError> {
+    /// The others are handed back as they are.
+    pub(super) async fn open_barriers(&self, jobs: Vec<Job>) -> Result<Vec<Job>, StoreError> {
         moved();
-        jobs.retain(|job| job.owes(Duty::Gather));
-        if jobs.is_empty() {
-            return Ok(());
+        let (waiting, mut rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.owes(Duty::Gather));
+        if waiting.is_empty() {
+            return Ok(rest);
         }
-        let lives: Vec<(JobId, u32)> = jobs.iter().map(|job| (job.request.job_id.clone(), job.life.no)).collect();
+        let lives: Vec<(JobId, u32)> = waiting.iter().map(|job| (job.request.job_id.clone(), job.life.no)).collect();
         let families = self.ports.store.family(&lives).await?;
         let now = self.ports.clock.now();
         let mut open = Vec::new();
-        for (job, kin) in jobs.into_iter().zip(families) {
+        for (job, kin) in waiting.into_iter().zip(families) {
             match kin.latest {
-                Some(child) => self.families.know(&job.request.job_id, child, now),
+                Some(child) => {
+                    self.families.know(&job.request.job_id, child, now);
+                    rest.push(job);
+                }
                 None => open.push((Arc::new(job), Input::Gathered)),
             }
         }
         self.drive(open).await?;
-        Ok(())
+        Ok(rest)
     }
 
     async fn disown_all(&self, parents: &[JobId]) -> Result<(), StoreError> {

@@ -32,12 +32,14 @@ impl Inner {
             let Some(last) = jobs.last() else { return Ok(()) };
             after = last.ready_key();
             left -= jobs.len().min(left);
+            // F-2: a parent whose children have all ended is not late.
+            let jobs = self.open_barriers(jobs).await?;
             let inputs = jobs.into_iter().map(|job| (Arc::new(job), Input::Judged)).collect();
             let driven = self.drive(inputs).await?;
             for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
                 self.metrics.topics.replayed(&job.request.topic);
             }
-            if driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
+            if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return Ok(());
             }
         }

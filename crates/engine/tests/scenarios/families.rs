@@ -6,8 +6,8 @@ use lockgate_core::ids::{AttemptToken, JobId, JobSeq};
 use lockgate_core::job::{Answer, Duty, Illegal, Job, JobState, OnTimeout, Outcome, Reason};
 use lockgate_core::limits::CHILDREN_MAX;
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, NewChild, Submitted};
-use lockgate_ports::{JobQuery, Jobs};
+use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, NewChild, Settings, Submitted};
+use lockgate_ports::{JobQuery, Jobs, Leases};
 
 use super::stage::{Hand, Stage, caller, job, somebody};
 
@@ -268,6 +268,27 @@ async fn a_crash_after_the_last_child_ended_loses_nothing() {
     let stage = stage.crash(Duration::from_secs(5)).await;
     stage.until(&children[0], |job| job.state() == JobState::Cancelled).await;
     stage.until(&id, |job| !job.owes(Duty::Disown)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_ended_in_time_open_the_barrier_however_late_somebody_looks() {
+    // First after the crash comes who ends what is late, or who judges what is due; not who opens barriers.
+    for other in ["lockgate:replayer:pending", "lockgate:reconciler:default"] {
+        let stage = Stage::new();
+        let (id, mut parents, first) = parent(&stage, job("p")).await;
+        let children = spawned(&stage, &first, vec![child("a")]).await;
+        parents.report(&first, wait(OnTimeout::Fail)).await;
+        stage.until(&id, |job| job.barrier().is_some()).await;
+        stage.kill();
+        stage.engine.cancel(&caller(), &children[0], None).await.expect("cancelled");
+        assert!(stage.job(&id).await.barrier().is_some());
+        for lead in ["lockgate:families", other] {
+            stage.store.acquire(lead, "another", 10 * MINUTE).await.expect("written").expect("free");
+        }
+        let stage = stage.crash_into(2 * MINUTE, Settings { exclusive_store: false, ..Settings::default() }).await;
+        let open = stage.until(&id, |job| job.barrier().is_none()).await;
+        assert_eq!(open.state(), JobState::Scheduled, "{:?}", open.life.last_error);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,13 +163,18 @@ impl Stage {
 
     /// The process dies; after `downtime` a new one starts on the same disk.
     pub(crate) async fn crash(self, downtime: Duration) -> Self {
+        self.crash_into(downtime, Settings::default()).await
+    }
+
+    /// The same, and the new one has settings of its own.
+    pub(crate) async fn crash_into(self, downtime: Duration, settings: Settings) -> Self {
         let Self { store, clock, entropy, running, stop, .. } = self;
         running.abort();
         drop(stop);
         wait_out(downtime).await;
         let counters = Arc::new(MemoryCounters::new(clock.clone()));
         let ground = Ground { store, lanes: Arc::default(), bus: Arc::default(), counters, clock, entropy };
-        Self::on(ground, Settings::default())
+        Self::on(ground, settings)
     }
 
     /// kill -9.
