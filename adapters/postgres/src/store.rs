@@ -180,6 +180,10 @@ impl Jobs for PostgresStore {
         ask!(self, Reads, conn => reads::family(conn, lives))
     }
 
+    async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError> {
+        ask!(self, Reads, conn => reads::under_way(conn, lives))
+    }
+
     async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
         ask!(self, Reads, conn => reads::children(conn, parent, life, after, limit))
     }

@@ -68,6 +68,7 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/taken.sql"), 4, "idempotency_pkey"),
         (include_str!("../queries/owing.sql"), 3, "duties_pkey"),
         (include_str!("../queries/family.sql"), 2, "children_pkey"),
+        (include_str!("../queries/under_way.sql"), 2, "Scan Backward using children_pkey"),
         (include_str!("../queries/children.sql"), 4, "children_pkey"),
         (include_str!("../queries/list_children.sql"), 6, "children_pkey"),
         (include_str!("../queries/waking.sql"), 2, "runs_waking"),

@@ -164,6 +164,11 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::family(conn, &lives)).await
     }
 
+    async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError> {
+        let lives = lives.to_vec();
+        self.readers.run(move |conn| reads::under_way(conn, &lives)).await
+    }
+
     async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
         let parent = parent.clone();
         self.readers.run(move |conn| reads::children(conn, &parent, life, after, limit)).await

@@ -171,6 +171,13 @@ impl Jobs for FaultyStore {
         kin
     }
 
+    async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError> {
+        self.before().await?;
+        let latest = self.disk.under_way(lives).await;
+        self.arrive_late().await;
+        latest
+    }
+
     async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
         self.before().await?;
         let children = self.disk.children(parent, life, after, limit).await;

@@ -82,9 +82,13 @@ pub(crate) async fn owing(conn: &mut Conn, duty: Duty, after: JobSeq, limit: usi
     jobs(conn, include_str!("../../queries/owing.sql"), &[&duty.as_str(), &after.0, &bounded(limit)]).await
 }
 
+/// As two columns.
+fn columns(lives: &[(JobId, u32)]) -> (Vec<&str>, Vec<i64>) {
+    lives.iter().map(|(parent, life)| (parent.as_str(), i64::from(*life))).unzip()
+}
+
 pub(crate) async fn family(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, Fault> {
-    let parents: Vec<&str> = lives.iter().map(|(parent, _)| parent.as_str()).collect();
-    let numbers: Vec<i64> = lives.iter().map(|(_, life)| i64::from(*life)).collect();
+    let (parents, numbers) = columns(lives);
     let rows = conn.rows(include_str!("../../queries/family.sql"), &[&parents, &numbers]).await?;
     let kin = |row| {
         let (total, live): (i64, i64) = (get(row, 1)?, get(row, 2)?);
@@ -92,6 +96,12 @@ pub(crate) async fn family(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result<Ve
         Ok(Kin { total: total.unsigned_abs(), live: live.unsigned_abs(), latest })
     };
     rows.iter().map(kin).collect()
+}
+
+pub(crate) async fn under_way(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, Fault> {
+    let (parents, numbers) = columns(lives);
+    let rows = conn.rows(include_str!("../../queries/under_way.sql"), &[&parents, &numbers]).await?;
+    rows.iter().map(|row| Ok(get::<Option<i64>>(row, 0)?.map(JobSeq))).collect()
 }
 
 pub(crate) async fn children(

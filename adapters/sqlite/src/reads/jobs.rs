@@ -110,6 +110,15 @@ pub(crate) fn family(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Ki
     Ok(kin)
 }
 
+pub(super) const UNDER_WAY: &str = include_str!("../../queries/under_way.sql");
+
+pub(crate) fn under_way(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, Fault> {
+    let latest = |(parent, life): &(JobId, u32)| {
+        Ok(collect(conn, UNDER_WAY, params![parent.as_str(), life], |row| Ok(JobSeq(row.get(0)?)))?.pop())
+    };
+    lives.iter().map(latest).collect()
+}
+
 pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 

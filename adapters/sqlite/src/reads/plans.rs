@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
-use super::jobs::{CHILDREN, FAMILY, OWING};
+use super::jobs::{CHILDREN, FAMILY, OWING, UNDER_WAY};
 use super::lists;
 use super::runs::LIVE;
 use super::schedules::{NEXT, SCHEDULE, SCHEDULES};
@@ -57,7 +57,7 @@ fn duties_and_the_trail_are_read_by_their_keys() {
 
 #[test]
 fn children_are_found_by_their_parent() {
-    for sql in [&[FAMILY, CHILDREN][..], &lists::CHILDREN].concat() {
+    for sql in [&[FAMILY, UNDER_WAY, CHILDREN][..], &lists::CHILDREN].concat() {
         let plan = plan(sql);
         assert!(plan.contains("SEARCH children USING PRIMARY KEY (parent=?"), "{sql}\n{plan}");
         assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
@@ -160,6 +160,16 @@ fn a_claim_reads_the_same_of_a_long_backlog_as_of_a_short_one() {
         steps(&mut conn.prepare(include_str!("../../queries/ready.sql")).unwrap(), ("lane", 0, 0, 9, 64), 64)
     };
     assert_eq!(cost(200_000), cost(1_000));
+}
+
+#[test]
+fn a_look_at_a_large_family_costs_the_same_as_one_at_a_small_one() {
+    let cost = |children| {
+        let conn = filled(children, 1);
+        conn.execute_batch("INSERT INTO children (parent, life, seq) SELECT 'p', 1, seq FROM jobs_hot").unwrap();
+        steps(&mut conn.prepare(UNDER_WAY).unwrap(), ("p", 1), 1)
+    };
+    assert_eq!(cost(10_000), cost(10));
 }
 
 /// What the gauges are set from, apart from totals, which are in memory: what is owed, what waits for a verdict, and the trail.

@@ -32,11 +32,12 @@ impl Inner {
             self.metrics.loops.found_stale(jobs.iter().map(|job| job.state()));
             let full = jobs.len() == self.settings.batch_max;
             // F-2: children that had all ended were in time, even if nobody was there to see it.
-            let jobs = self.open_barriers(jobs).await?;
+            let (jobs, looked) = self.open_barriers(jobs).await;
             let states: Vec<_> = jobs.iter().map(|job| job.state()).collect();
             let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Woken)).collect()).await?;
             let left = states.into_iter().zip(&driven).filter(|(_, driven)| driven.is_err());
             self.metrics.loops.found_stale(left.map(|(state, _)| state));
+            looked?;
             // A page nobody could end would come again at once: leave it to the next tick.
             if !full || driven.iter().all(Result::is_err) {
                 return Ok(());

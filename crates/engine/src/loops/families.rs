@@ -17,8 +17,10 @@ use crate::commit::Undriven;
 use crate::families::{BELIEVED_FOR, Calls};
 use crate::health::moved;
 
-/// Parents looked at by one statement, and children stopped in one commit.
-const PAGE: usize = 256;
+/// Parents looked at by one statement. Of each it may have to pass by all children that have ended.
+const PAGE: usize = 64;
+/// Children stopped in one commit.
+const STOPPED: usize = 256;
 /// Who stops children.
 const PLATFORM: &str = "lockgate";
 
@@ -40,7 +42,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             sweep_at = now + inner.settings.families_every;
         }
         let called = inner.families_once(ticked).await;
-        let swept = if swept && called.is_ok() { inner.sweep_families().await } else { Ok(()) };
+        let swept = if swept { inner.sweep_families().await } else { Ok(()) };
         if let Err(error) = called.and(swept) {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("families");
@@ -50,17 +52,25 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    /// What was called in this process.
+    /// What was called in this process. Parents that cannot be looked at do not keep it from the others.
     pub(crate) async fn families_once(&self, all: bool) -> Result<(), StoreError> {
         let Calls { gather, disown } = self.families.take(all);
-        let mut done = self.gather(&gather).await;
-        if done.is_ok() {
-            done = self.disown_all(&disown).await;
+        let mut looked = Ok(());
+        for page in gather.chunks(PAGE) {
+            let done = self.gather(page).await;
+            if done.is_err() {
+                self.families.put_back(Calls { gather: page.to_vec(), ..Calls::default() });
+            }
+            looked = looked.and(done);
         }
-        if done.is_err() {
-            self.families.put_back(Calls { gather, disown });
+        for page in disown.chunks(PAGE) {
+            let done = self.disown_called(page).await;
+            if done.is_err() {
+                self.families.put_back(Calls { disown: page.to_vec(), ..Calls::default() });
+            }
+            looked = looked.and(done);
         }
-        done
+        looked
     }
 
     /// What nobody was there to call for.
@@ -68,62 +78,81 @@ impl Inner {
         if !self.leads(Lead::Families, self.settings.families_every).await? {
             return Ok(());
         }
-        let mut after = JobSeq::default();
+        let opened = self.sweep_barriers().await;
+        opened.and(self.sweep_disowned().await)
+    }
+
+    async fn sweep_barriers(&self) -> Result<(), StoreError> {
+        let (mut after, mut swept) = (JobSeq::default(), Ok(()));
         loop {
             let jobs = self.ports.store.owing(Duty::Gather, after, PAGE).await?;
-            let Some(last) = jobs.last() else { break };
+            let Some(last) = jobs.last() else { return swept };
             after = last.seq;
-            self.open_barriers(jobs).await?;
+            swept = swept.and(self.open_barriers(jobs).await.1);
         }
-        let mut after = JobSeq::default();
+    }
+
+    async fn sweep_disowned(&self) -> Result<(), StoreError> {
+        let (mut after, mut swept) = (JobSeq::default(), Ok(()));
         loop {
             let jobs = self.ports.store.owing(Duty::Disown, after, PAGE).await?;
-            let Some(last) = jobs.last() else { return Ok(()) };
+            let Some(last) = jobs.last() else { return swept };
             after = last.seq;
-            for job in jobs {
-                self.disown(job).await?;
-            }
+            swept = swept.and(self.disown_all(jobs).await);
         }
     }
 
     async fn gather(&self, parents: &[JobId]) -> Result<(), StoreError> {
-        for page in parents.chunks(PAGE) {
-            let jobs = self.ports.store.load(page).await?;
-            self.open_barriers(jobs.into_iter().flatten().collect()).await?;
-        }
-        Ok(())
+        let jobs = self.ports.store.load(parents).await?;
+        self.open_barriers(jobs.into_iter().flatten().collect()).await.1
     }
 
-    /// F-2: those go on that have no child under way. Nobody can submit one meanwhile: no attempt holds a parent that waits.
-    /// The others are handed back as they are.
-    pub(super) async fn open_barriers(&self, jobs: Vec<Job>) -> Result<Vec<Job>, StoreError> {
-        moved();
+    async fn disown_called(&self, parents: &[JobId]) -> Result<(), StoreError> {
+        let jobs = self.ports.store.load(parents).await?;
+        self.disown_all(jobs.into_iter().flatten().collect()).await
+    }
+
+    /// F-2: those go on that have no child under way. The others are handed back as they are, without those that could not be
+    /// looked at: nobody may conclude anything about them.
+    pub(super) async fn open_barriers(&self, jobs: Vec<Job>) -> (Vec<Job>, Result<(), StoreError>) {
         let (waiting, mut rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.owes(Duty::Gather));
-        if waiting.is_empty() {
-            return Ok(rest);
+        let mut looked = Ok(());
+        for some in waiting.chunks(PAGE) {
+            moved();
+            match self.open_some(some).await {
+                Ok(wait) => rest.extend(wait),
+                Err(error) => looked = looked.and(Err(error)),
+            }
         }
+        (rest, looked)
+    }
+
+    /// Those that have to wait. Nobody can submit a child meanwhile: no attempt holds a parent that waits.
+    async fn open_some(&self, waiting: &[Job]) -> Result<Vec<Job>, StoreError> {
         let lives: Vec<(JobId, u32)> = waiting.iter().map(|job| (job.request.job_id.clone(), job.life.no)).collect();
-        let families = self.ports.store.family(&lives).await?;
+        let under_way = self.ports.store.under_way(&lives).await?;
         let now = self.ports.clock.now();
-        let mut open = Vec::new();
-        for (job, kin) in waiting.into_iter().zip(families) {
-            match kin.latest {
+        let (mut open, mut wait) = (Vec::new(), Vec::new());
+        for (job, child) in waiting.iter().zip(under_way) {
+            match child {
                 Some(child) => {
                     self.families.know(&job.request.job_id, child, now);
-                    rest.push(job);
+                    wait.push(job.clone());
                 }
-                None => open.push((Arc::new(job), Input::Gathered)),
+                None => open.push((Arc::new(job.clone()), Input::Gathered)),
             }
         }
         self.drive(open).await?;
-        Ok(rest)
+        Ok(wait)
     }
 
-    async fn disown_all(&self, parents: &[JobId]) -> Result<(), StoreError> {
-        for job in self.ports.store.load(parents).await?.into_iter().flatten() {
-            self.disown(job).await?;
+    /// One whose children cannot be stopped now does not keep it from the others.
+    async fn disown_all(&self, parents: Vec<Job>) -> Result<(), StoreError> {
+        let mut done = Ok(());
+        for parent in parents {
+            done = done.and(self.disown(parent).await);
         }
-        Ok(())
+        done
     }
 
     /// F-3: children under way are cancelled, then the parent is done with them. One that was missed because it kept changing is
@@ -136,7 +165,7 @@ impl Inner {
         let (mut after, mut all) = (JobSeq::default(), true);
         loop {
             moved();
-            let page = self.ports.store.children(&parent.request.job_id, parent.life.no, after, PAGE).await?;
+            let page = self.ports.store.children(&parent.request.job_id, parent.life.no, after, STOPPED).await?;
             let Some(last) = page.last() else { break };
             after = last.job.seq;
             let live: Vec<JobId> =

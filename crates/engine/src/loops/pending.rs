@@ -33,12 +33,13 @@ impl Inner {
             after = last.ready_key();
             left -= jobs.len().min(left);
             // F-2: a parent whose children have all ended is not late.
-            let jobs = self.open_barriers(jobs).await?;
+            let (jobs, looked) = self.open_barriers(jobs).await;
             let inputs = jobs.into_iter().map(|job| (Arc::new(job), Input::Judged)).collect();
             let driven = self.drive(inputs).await?;
             for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
                 self.metrics.topics.replayed(&job.request.topic);
             }
+            looked?;
             if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return Ok(());
             }

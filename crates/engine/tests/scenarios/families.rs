@@ -292,6 +292,29 @@ async fn children_that_ended_in_time_open_the_barrier_however_late_somebody_look
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_family_that_cannot_be_looked_at_does_not_hide_the_others() {
+    let stage = Stage::new();
+    let (waits, mut parents, first) = parent(&stage, job("p")).await;
+    let of_waits = spawned(&stage, &first, vec![child("a")]).await;
+    parents.report(&first, Outcome::AwaitChildren { timeout: None, on_timeout: OnTimeout::Fail }).await;
+    stage.until(&waits, |job| job.barrier().is_some()).await;
+    let dies = stage.submit(job("p")).await;
+    let second = parents.take().await;
+    let of_dies = spawned(&stage, &second, vec![child("b")]).await;
+    stage.kill();
+    stage.engine.cancel(&caller(), &dies, None).await.expect("cancelled");
+    stage.store.hide_families([waits.clone()]);
+    let stage = stage.crash(Duration::from_secs(5)).await;
+    stage.until(&of_dies[0], |job| job.state() == JobState::Cancelled).await;
+    // Those who end here are called for, and their parent is not forgotten.
+    stage.engine.cancel(&caller(), &of_waits[0], None).await.expect("cancelled");
+    stage.until(&dies, |job| !job.owes(Duty::Disown)).await;
+    assert!(stage.job(&waits).await.barrier().is_some());
+    stage.store.hide_families([]);
+    stage.until(&waits, |job| job.state() == JobState::Scheduled).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_child_may_end_in_another_process() {
     let one = Stage::shared();
     let (id, mut parents, first) = parent(&one, job("p")).await;

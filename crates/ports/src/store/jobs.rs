@@ -59,8 +59,13 @@ pub trait Jobs: Send + Sync {
     /// S-5: jobs that owe something, oldest first.
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// F-2: of each of these lives, how many children it has and how many of them have not ended; in the order asked.
+    /// Of each of these lives, how many children it has and how many of them have not ended; in the order asked. Reads a row for
+    /// each of them.
     async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError>;
+
+    /// F-2: of each of these lives, the child that was submitted last of those that have not ended; in the order asked. It stops
+    /// at the first one that it meets, so a large family is looked at as often as a small one.
+    async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError>;
 
     /// Children of one life of a job in commit order, after a number. Payloads are left out.
     async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError>;
@@ -123,7 +128,7 @@ pub struct Kin {
     pub total: u64,
     /// How many have not ended.
     pub live: u64,
-    /// The latest of those: while it has not ended, the others need not be counted.
+    /// The latest of those.
     pub latest: Option<JobSeq>,
 }
 

@@ -88,6 +88,24 @@ pub async fn a_family_tells_how_many_have_not_ended(h: &StoreHarness) -> Proof {
     Ok(())
 }
 
+pub async fn a_look_at_a_family_names_the_latest_child_under_way(h: &StoreHarness) -> Proof {
+    let held = parent(h, "p").await?;
+    let born = spawn(h, &held, &["a", "b", "c"]).await?;
+    let other = parent(h, "other").await?;
+    let theirs = spawn(h, &other, &["a"]).await?;
+    let asked = [("other".into(), 1), ("nobody".into(), 1), ("p".into(), 1), ("p".into(), 2)];
+    assert_eq!(h.store.under_way(&asked).await?, [Some(theirs[0].seq), None, Some(born[2].seq), None]);
+    h.step(&born[2], cancel()).await?;
+    assert_eq!(h.store.under_way(&asked).await?[2], Some(born[1].seq));
+    h.run(&born[0], success()).await?;
+    let dead = h.run(&born[1], fatal()).await?;
+    assert_eq!(h.store.under_way(&asked).await?[2], None);
+    h.step(&dead, replay()).await?;
+    assert_eq!(h.store.under_way(&asked).await?[2], Some(born[1].seq), "a child that lives again is under way again");
+    assert!(h.store.under_way(&[]).await?.is_empty());
+    Ok(())
+}
+
 pub async fn a_child_denied_at_birth_belongs_to_its_family(h: &StoreHarness) -> Proof {
     let held = parent(h, "p").await?;
     let wanted = child(h, &held, "a")?;

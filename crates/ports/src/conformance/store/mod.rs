@@ -110,6 +110,7 @@ macro_rules! store_conformance {
             children {
                 a_child_is_born_only_while_its_parent_is_unchanged,
                 a_family_tells_how_many_have_not_ended,
+                a_look_at_a_family_names_the_latest_child_under_way,
                 a_child_denied_at_birth_belongs_to_its_family,
                 children_come_in_order_with_results_that_are_out,
                 the_list_of_jobs_is_narrowed_to_the_children_of_one,

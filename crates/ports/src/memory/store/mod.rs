@@ -132,6 +132,11 @@ impl Jobs for MemoryStore {
         Ok(self.open().0.family(lives))
     }
 
+    async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError> {
+        self.mood.shows(lives)?;
+        Ok(self.open().0.under_way(lives))
+    }
+
     async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
         Ok(self.open().0.children(parent, life, after, limit))
     }

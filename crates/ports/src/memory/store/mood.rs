@@ -1,7 +1,10 @@
 //! How the memory Store answers those who ask whether it is well: it cannot be ill by itself, and its users must see that.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lockgate_core::ids::JobId;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::MemoryStore;
@@ -19,27 +22,43 @@ pub enum Mood {
 
 /// Shared by the clones of a Store.
 #[derive(Clone, Default)]
-pub(super) struct Moods(Arc<watch::Sender<Mood>>);
+pub(super) struct Moods {
+    mood: Arc<watch::Sender<Mood>>,
+    hidden: Arc<Mutex<BTreeSet<JobId>>>,
+}
 
 impl MemoryStore {
     pub fn set_mood(&self, mood: Mood) {
-        self.mood.0.send_replace(mood);
+        self.mood.mood.send_replace(mood);
     }
 
     /// How many wait for an answer.
     pub fn waiting(&self) -> usize {
-        self.mood.0.receiver_count()
+        self.mood.mood.receiver_count()
+    }
+
+    /// Whether a child of one of these is under way cannot be told from now on, as if the statement took too long.
+    pub fn hide_families(&self, parents: impl IntoIterator<Item = JobId>) {
+        *self.mood.hidden.lock() = parents.into_iter().collect();
     }
 }
 
 impl Moods {
     pub(super) async fn answer(&self) -> Result<(), StoreError> {
-        let mut mood = self.0.subscribe();
+        let mut mood = self.mood.subscribe();
         // The sender lives as long as we do.
         let _ = mood.wait_for(|mood| !matches!(mood, Mood::Hangs)).await;
         match &*mood.borrow() {
             Mood::Refuses(error) => Err(error.clone()),
             Mood::Well | Mood::Hangs => Ok(()),
         }
+    }
+
+    pub(super) fn shows(&self, lives: &[(JobId, u32)]) -> Result<(), StoreError> {
+        let hidden = self.hidden.lock();
+        if lives.iter().any(|(parent, _)| hidden.contains(parent)) {
+            return Err(StoreError::Unavailable("no answer in time".to_owned()));
+        }
+        Ok(())
     }
 }

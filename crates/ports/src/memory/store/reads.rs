@@ -84,6 +84,14 @@ impl Data {
         lives.iter().map(of).collect()
     }
 
+    pub(super) fn under_way(&self, lives: &[(JobId, u32)]) -> Vec<Option<JobSeq>> {
+        let latest = |(parent, life): &(JobId, u32)| {
+            let live = |row: &&Row| is_child(row, parent, Some(*life)) && !row.job.state().is_terminal();
+            self.jobs.values().rev().find(live).map(|row| row.job.seq)
+        };
+        lives.iter().map(latest).collect()
+    }
+
     pub(super) fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Vec<Child> {
         let later = self.jobs.range((Excluded(after), Unbounded)).map(|(_, row)| row);
         let theirs = later.filter(|row| is_child(row, parent, Some(life))).take(limit);
