@@ -11,9 +11,9 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery,
-    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind,
-    SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EventPage, JobDetail,
+    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
+    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -184,8 +184,18 @@ impl Jobs for PostgresStore {
         ask!(self, Reads, conn => reads::under_way(conn, lives))
     }
 
-    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
-        ask!(self, Reads, conn => reads::children(conn, parent, life, after, limit))
+    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+        ask!(self, Reads, conn => reads::children(conn, &query))
+    }
+
+    async fn live_children(
+        &self,
+        parent: &JobId,
+        life: u32,
+        after: JobSeq,
+        limit: usize,
+    ) -> Result<Vec<(JobSeq, JobId)>, StoreError> {
+        ask!(self, Reads, conn => reads::live_children(conn, parent, life, after, limit))
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -18,8 +18,8 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, Clock, DeadLetterQuery, EventPage, JobDetail,
-    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EventPage,
+    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
     SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
 };
 use parking_lot::Mutex;
@@ -169,9 +169,19 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::under_way(conn, &lives)).await
     }
 
-    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+        self.readers.run(move |conn| reads::children(conn, &query)).await
+    }
+
+    async fn live_children(
+        &self,
+        parent: &JobId,
+        life: u32,
+        after: JobSeq,
+        limit: usize,
+    ) -> Result<Vec<(JobSeq, JobId)>, StoreError> {
         let parent = parent.clone();
-        self.readers.run(move |conn| reads::children(conn, &parent, life, after, limit)).await
+        self.readers.run(move |conn| reads::live_children(conn, &parent, life, after, limit)).await
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

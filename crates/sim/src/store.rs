@@ -12,8 +12,9 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Attached, Backlog, Change, ChangeError, Child, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin,
-    LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines, Totals, Upkeep,
+    Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
+    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines,
+    Totals, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -178,11 +179,24 @@ impl Jobs for FaultyStore {
         latest
     }
 
-    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
+    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
         self.before().await?;
-        let children = self.disk.children(parent, life, after, limit).await;
+        let children = self.disk.children(query).await;
         self.arrive_late().await;
         children
+    }
+
+    async fn live_children(
+        &self,
+        parent: &JobId,
+        life: u32,
+        after: JobSeq,
+        limit: usize,
+    ) -> Result<Vec<(JobSeq, JobId)>, StoreError> {
+        self.before().await?;
+        let live = self.disk.live_children(parent, life, after, limit).await;
+        self.arrive_late().await;
+        live
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -7,7 +7,7 @@ use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, EventPage, JobDetail, KeptLine, Kin, LogLine, packed};
+use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, packed};
 use tokio_postgres::types::ToSql;
 
 use crate::conn::Conn;
@@ -104,21 +104,33 @@ pub(crate) async fn under_way(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result
     rows.iter().map(|row| Ok(get::<Option<i64>>(row, 0)?.map(JobSeq))).collect()
 }
 
-pub(crate) async fn children(
-    conn: &mut Conn,
-    parent: &JobId,
-    life: u32,
-    after: JobSeq,
-    limit: usize,
-) -> Result<Vec<Child>, Fault> {
-    let params: [&(dyn ToSql + Sync); 4] = [&parent.as_str(), &i64::from(life), &after.0, &bounded(limit)];
+pub(crate) async fn children(conn: &mut Conn, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+    let (parent, life, limit) = (query.parent.as_str(), i64::from(query.life), bounded(query.limit));
+    let params: [&(dyn ToSql + Sync); 5] = [&parent, &life, &query.after.0, &limit, &bounded(query.bytes)];
     let rows = conn.rows(include_str!("../../queries/children.sql"), &params).await?;
     let child = |row| {
         let job = row::job(row, Json::null())?;
         let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
         Ok(Child { job, result })
     };
-    rows.iter().map(child).collect()
+    let items = rows.iter().map(child).collect::<Result<Vec<Child>, Fault>>()?;
+    // How many there were before those that do not fit were left out.
+    let found = rows.first().map_or(Ok(0), |row| get::<i64>(row, 7))?;
+    let full = found == limit || found > bounded(items.len());
+    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
+    Ok(Listing { items, next })
+}
+
+pub(crate) async fn live_children(
+    conn: &mut Conn,
+    parent: &JobId,
+    life: u32,
+    after: JobSeq,
+    limit: usize,
+) -> Result<Vec<(JobSeq, JobId)>, Fault> {
+    let params: [&(dyn ToSql + Sync); 4] = [&parent.as_str(), &i64::from(life), &after.0, &bounded(limit)];
+    let rows = conn.rows(include_str!("../../queries/live_children.sql"), &params).await?;
+    rows.iter().map(|row| Ok((JobSeq(get(row, 0)?), JobId::from(get::<&str>(row, 1)?)))).collect()
 }
 
 pub(crate) async fn held(conn: &mut Conn, session: &SessionId) -> Result<Vec<Job>, Fault> {

@@ -5,7 +5,7 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, EventPage, JobDetail, KeptLine, Kin, LogLine, packed};
+use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{bounded, collect};
@@ -122,24 +122,44 @@ pub(crate) fn under_way(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec
 pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 
-pub(crate) fn children(
+/// One by one, so that what does not fit is not read.
+pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+    let params = params![query.parent.as_str(), query.life, query.after.0, bounded(query.limit)];
+    let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
+    let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, seqs.len() == query.limit);
+    for seq in seqs {
+        let Some(child) = child(conn, seq)? else { continue };
+        bytes += child.bytes();
+        if !items.is_empty() && bytes > query.bytes {
+            full = true;
+            break;
+        }
+        items.push(child);
+    }
+    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
+    Ok(Listing { items, next })
+}
+
+fn child(conn: &Connection, seq: i64) -> Result<Option<Child>, Fault> {
+    let found = collect(conn, include_str!("../../queries/told.sql"), [seq], |row| {
+        let job = row::job(row, Json::null())?;
+        let result = row.get::<_, Option<String>>(6)?.map(Json::trusted).filter(|_| job.result_is_out());
+        Ok(Child { job, result })
+    });
+    Ok(found?.pop())
+}
+
+pub(super) const LIVE_CHILDREN: &str = include_str!("../../queries/live_children.sql");
+
+pub(crate) fn live_children(
     conn: &Connection,
     parent: &JobId,
     life: u32,
     after: JobSeq,
     limit: usize,
-) -> Result<Vec<Child>, Fault> {
+) -> Result<Vec<(JobSeq, JobId)>, Fault> {
     let params = params![parent.as_str(), life, after.0, bounded(limit)];
-    let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
-    let mut children = Vec::with_capacity(seqs.len());
-    for seq in seqs {
-        children.extend(collect(conn, include_str!("../../queries/told.sql"), [seq], |row| {
-            let job = row::job(row, Json::null())?;
-            let result = row.get::<_, Option<String>>(6)?.map(Json::trusted).filter(|_| job.result_is_out());
-            Ok(Child { job, result })
-        })?);
-    }
-    Ok(children)
+    collect(conn, LIVE_CHILDREN, params, |row| Ok((JobSeq(row.get(0)?), JobId::from(row.get_ref(1)?.as_str()?))))
 }
 
 pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {

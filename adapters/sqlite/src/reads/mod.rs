@@ -14,7 +14,8 @@ mod trail;
 
 pub(crate) use credentials::{credential, credentials};
 pub(crate) use jobs::{
-    bound, children, detail, due, events, expired, family, held, load, logs, owing, pending, ready, ready_lanes, under_way,
+    bound, children, detail, due, events, expired, family, held, live_children, load, logs, owing, pending, ready,
+    ready_lanes, under_way,
 };
 pub(crate) use lists::{dead_letters, list};
 pub(crate) use names::{key_owner, owner, run_of_key, taken};

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
-use super::jobs::{CHILDREN, FAMILY, OWING, UNDER_WAY};
+use super::jobs::{CHILDREN, FAMILY, LIVE_CHILDREN, OWING, UNDER_WAY};
 use super::lists;
 use super::runs::LIVE;
 use super::schedules::{NEXT, SCHEDULE, SCHEDULES};
@@ -57,7 +57,7 @@ fn duties_and_the_trail_are_read_by_their_keys() {
 
 #[test]
 fn children_are_found_by_their_parent() {
-    for sql in [&[FAMILY, UNDER_WAY, CHILDREN][..], &lists::CHILDREN].concat() {
+    for sql in [&[FAMILY, UNDER_WAY, CHILDREN, LIVE_CHILDREN][..], &lists::CHILDREN].concat() {
         let plan = plan(sql);
         assert!(plan.contains("SEARCH children USING PRIMARY KEY (parent=?"), "{sql}\n{plan}");
         assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");

@@ -165,13 +165,11 @@ impl Inner {
         let (mut after, mut all) = (JobSeq::default(), true);
         loop {
             moved();
-            let page = self.ports.store.children(&parent.request.job_id, parent.life.no, after, STOPPED).await?;
-            let Some(last) = page.last() else { break };
-            after = last.job.seq;
-            let live: Vec<JobId> =
-                page.iter().filter(|child| !child.job.state().is_terminal()).map(|c| c.job.request.job_id.clone()).collect();
-            // Lists leave payloads out; a step needs the job as it is.
-            let jobs = if live.is_empty() { Vec::new() } else { self.ports.store.load(&live).await? };
+            let live = self.ports.store.live_children(&parent.request.job_id, parent.life.no, after, STOPPED).await?;
+            let Some((last, _)) = live.last() else { break };
+            after = *last;
+            let ids: Vec<JobId> = live.into_iter().map(|(_, id)| id).collect();
+            let jobs = self.ports.store.load(&ids).await?;
             let cancel = |job| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note.clone()) });
             let driven = self.drive(jobs.into_iter().flatten().map(cancel).collect()).await?;
             // Work that is done and only waits for its check ends by itself.

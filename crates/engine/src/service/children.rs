@@ -7,7 +7,7 @@ use lockgate_core::ids::{AttemptToken, JobId, JobSeq};
 use lockgate_core::job::{Evidence, Illegal, Input, Job};
 use lockgate_core::limits::{BATCH_JOBS_MAX, CHILDREN_MAX};
 use lockgate_core::request::{Caller, JobRequest, NewJob, RequestHash};
-use lockgate_ports::{ChangeError, Child};
+use lockgate_ports::{ChangeError, Child, ChildQuery, Listing};
 
 use super::submit::{Checked, Submitted, same_or_conflict};
 use super::to_the_end;
@@ -19,7 +19,8 @@ use crate::{Engine, Inner};
 
 /// How often children are inserted again because their parent's row moved under them. Each time means that it did.
 const TRIES_MAX: usize = 8;
-/// Children of one page, and how many bytes of results it may have: one call must not carry a gigabyte.
+/// Children of one page, and how many bytes of results and error texts it may have: one call must not carry a gigabyte, and
+/// clients of gRPC take no message of more than four mebibytes.
 const PAGE_MAX: usize = 1_000;
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
@@ -105,19 +106,9 @@ impl Engine {
         after: JobSeq,
     ) -> Result<ChildPage, ApiError> {
         let job = self.inner.held_by(caller, parent, token).await?;
-        let mut children = self.inner.ports.store.children(parent, job.life.no, after, PAGE_MAX).await?;
-        let full = children.len() == PAGE_MAX;
-        let mut bytes = 0;
-        let fits = children.iter().take_while(|child| {
-            let before = bytes;
-            bytes += child.result.as_ref().map_or(0, |result| result.as_str().len());
-            before == 0 || bytes <= PAGE_BYTES
-        });
-        let fits = fits.count();
-        let cut = fits < children.len();
-        children.truncate(fits);
-        let next = children.last().map(|child| child.job.seq).filter(|_| full || cut);
-        Ok(ChildPage { children, next })
+        let query = ChildQuery { parent: parent.clone(), life: job.life.no, after, limit: PAGE_MAX, bytes: PAGE_BYTES };
+        let Listing { items, next } = self.inner.ports.store.children(query).await?;
+        Ok(ChildPage { children: items, next: next.map(|next| JobSeq(next.0)) })
     }
 }
 

@@ -10,7 +10,7 @@ use lockgate_core::request::Caller;
 use lockgate_core::retry::PlacingTries;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
-use lockgate_ports::{Condition, Kin, LimitView, StoreError};
+use lockgate_ports::{ChildQuery, Condition, Kin, LimitView, StoreError};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -80,8 +80,8 @@ impl Inner {
     /// The child that was submitted last of those under way.
     async fn name_of(&self, parent: &Job, kin: &Kin) -> Result<Option<JobId>, StoreError> {
         let Some(latest) = kin.latest else { return Ok(None) };
-        let after = JobSeq(latest.0 - 1);
-        let found = self.ports.store.children(&parent.request.job_id, parent.life.no, after, 1).await?.pop();
+        let (parent, life, after) = (parent.request.job_id.clone(), parent.life.no, JobSeq(latest.0 - 1));
+        let found = self.ports.store.children(ChildQuery { parent, life, after, limit: 1, bytes: 0 }).await?.items.pop();
         Ok(found.map(|child| child.job.request.job_id.clone()))
     }
 

@@ -354,6 +354,29 @@ async fn a_thousand_children_are_one_step_of_their_parent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_failing_children_say_fits_into_answers() {
+    let stage = Stage::new();
+    let (id, mut parents, first) = parent(&stage, job("p")).await;
+    spawned(&stage, &first, (0..300).map(|n| child(format!("c-{n}"))).collect()).await;
+    parents.report(&first, wait(OnTimeout::Fail)).await;
+    let mut worker = Hand::attach(&stage.engine, "children", &["c"], 300).await;
+    for assignment in worker.take_many(300).await {
+        worker.report(&assignment, Outcome::FailedFatal { error: "x".repeat(8_000).into() }).await;
+    }
+    let again = parents.take().await;
+    let (token, mut after, mut count) = (again.job.life.attempt.token.clone(), JobSeq::default(), 0);
+    loop {
+        let page = stage.engine.children(&caller(), &id, &token, after).await.expect("the attempt counts");
+        let bytes: usize = page.children.iter().map(lockgate_ports::Child::bytes).sum();
+        assert!(bytes <= 2 * 1024 * 1024, "{bytes} bytes in one answer");
+        count += page.children.len();
+        let Some(next) = page.next else { break };
+        after = next;
+    }
+    assert_eq!(count, 300);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_has_only_so_many_children() {
     let stage = Stage::new();
     let (_, _parents, first) = parent(&stage, job("p")).await;

@@ -67,8 +67,17 @@ pub trait Jobs: Send + Sync {
     /// at the first one that it meets, so a large family is looked at as often as a small one.
     async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError>;
 
-    /// Children of one life of a job in commit order, after a number. Payloads are left out.
-    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError>;
+    /// Children of one life of a job in commit order. Payloads are left out. `next` is set if the page ended before they did.
+    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError>;
+
+    /// Those children of one life of a job that have not ended, in commit order, after a number.
+    async fn live_children(
+        &self,
+        parent: &JobId,
+        life: u32,
+        after: JobSeq,
+        limit: usize,
+    ) -> Result<Vec<(JobSeq, JobId)>, StoreError>;
 
     /// DISPATCHED and RUNNING jobs bound to a session.
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError>;
@@ -138,6 +147,27 @@ pub struct Child {
     pub job: Job,
     /// Only if it is out.
     pub result: Option<Json>,
+}
+
+impl Child {
+    /// How long what it says is: its result, or why there is none.
+    pub fn bytes(&self) -> usize {
+        let error = self.job.life.last_error.as_ref().map_or(0, |failure| failure.message.len());
+        error + self.result.as_ref().map_or(0, |result| result.as_str().len())
+    }
+}
+
+/// Some children of one life of a job.
+#[derive(Clone, Debug)]
+pub struct ChildQuery {
+    pub parent: JobId,
+    pub life: u32,
+    /// Only later ones.
+    pub after: JobSeq,
+    pub limit: usize,
+    /// How many bytes of results and error texts they may have together. The first is read in any case. A Store may count what
+    /// lies beside the texts as well.
+    pub bytes: usize,
 }
 
 /// Where a listing goes on; opaque to clients.

@@ -22,8 +22,8 @@ pub use audit::Trail;
 pub use credentials::Credentials;
 pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{
-    Change, Child, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, Listing, LogLine,
-    OutboxEntry, has_labels,
+    Change, Child, ChildQuery, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, Listing,
+    LogLine, OutboxEntry, has_labels,
 };
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::{LeaseRow, Leases};

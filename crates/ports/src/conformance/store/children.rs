@@ -12,7 +12,7 @@ use super::stage::{
     Found, Proof, StoreHarness, allow, cancel, checked, deny, dispatch_to, fatal, ids, new_job, replay, report, success,
     verdict_on_output,
 };
-use crate::store::{ChangeError, JobQuery, Kin};
+use crate::store::{ChangeError, ChildQuery, JobQuery, Kin};
 
 /// A job that a worker holds.
 async fn parent(h: &StoreHarness, id: &str) -> Found<Job> {
@@ -47,6 +47,10 @@ async fn kin(h: &StoreHarness, parent: &str, life: u32) -> Found<Kin> {
 async fn owing(h: &StoreHarness, duty: Duty) -> Found<Vec<String>> {
     let jobs = h.store.owing(duty, JobSeq::default(), 100).await?;
     Ok(ids(&jobs).into_iter().map(str::to_owned).collect())
+}
+
+fn of_p(after: JobSeq, bytes: usize) -> ChildQuery {
+    ChildQuery { parent: "p".into(), life: 1, after, limit: 10, bytes }
 }
 
 fn wait(timeout_ms: u64) -> Outcome {
@@ -125,10 +129,11 @@ pub async fn children_come_in_order_with_results_that_are_out(h: &StoreHarness) 
     h.run_checked(&born[2], success(), OutputStep::Scan { hold: true }).await?;
     let (mut after, mut seen) = (JobSeq::default(), Vec::new());
     loop {
-        let page = h.store.children(&"p".into(), 1, after, 3).await?;
-        let Some(last) = page.last() else { break };
-        after = last.job.seq;
-        seen.extend(page.into_iter().map(|child| (child.job.request.job_id.to_string(), child.job.state(), child.result)));
+        let page = h.store.children(ChildQuery { limit: 3, ..of_p(after, usize::MAX) }).await?;
+        let told = page.items.into_iter();
+        seen.extend(told.map(|child| (child.job.request.job_id.to_string(), child.job.state(), child.result)));
+        let Some(next) = page.next else { break };
+        after = JobSeq(next.0);
     }
     let out = Some(Json::trusted(r#"{"ok":true}"#));
     let wanted = [
@@ -138,7 +143,47 @@ pub async fn children_come_in_order_with_results_that_are_out(h: &StoreHarness) 
         ("p~d".to_owned(), JobState::Scheduled, None),
     ];
     assert_eq!(seen, wanted, "G-4: what is held back does not leak to the parent");
-    assert!(h.store.children(&"p".into(), 2, JobSeq::default(), 3).await?.is_empty());
+    let of_the_next_life = ChildQuery { life: 2, ..of_p(JobSeq::default(), usize::MAX) };
+    assert!(h.store.children(of_the_next_life).await?.items.is_empty());
+    Ok(())
+}
+
+/// How many children each page has.
+async fn pages(h: &StoreHarness, bytes: usize) -> Found<Vec<usize>> {
+    let (mut after, mut pages) = (JobSeq::default(), Vec::new());
+    loop {
+        let page = h.store.children(of_p(after, bytes)).await?;
+        pages.push(page.items.len());
+        let Some(next) = page.next else { return Ok(pages) };
+        after = JobSeq(next.0);
+    }
+}
+
+pub async fn a_page_of_children_has_no_more_bytes_than_it_may(h: &StoreHarness) -> Proof {
+    let held = parent(h, "p").await?;
+    let born = spawn(h, &held, &["a", "b", "c", "d", "e"]).await?;
+    let text = "x".repeat(8_000);
+    for child in &born[..2] {
+        h.run(child, Outcome::Succeeded { result: Json::trusted(format!("\"{text}\"")) }).await?;
+    }
+    for child in &born[2..4] {
+        h.run(child, Outcome::FailedFatal { error: text.as_str().into() }).await?;
+    }
+    assert_eq!(pages(h, 20_000).await?, [2, 3], "two long texts fit, be they results or errors");
+    assert_eq!(pages(h, 0).await?, [1; 5], "one is read in any case");
+    assert_eq!(pages(h, usize::MAX).await?, [5]);
+    Ok(())
+}
+
+pub async fn children_under_way_come_without_those_that_ended(h: &StoreHarness) -> Proof {
+    let held = parent(h, "p").await?;
+    let born = spawn(h, &held, &["a", "b", "c", "d"]).await?;
+    h.step(&born[1], cancel()).await?;
+    let first = h.store.live_children(&"p".into(), 1, JobSeq::default(), 2).await?;
+    assert_eq!(first, [(born[0].seq, JobId::from("p~a")), (born[2].seq, JobId::from("p~c"))]);
+    let rest = h.store.live_children(&"p".into(), 1, born[2].seq, 2).await?;
+    assert_eq!(rest, [(born[3].seq, JobId::from("p~d"))]);
+    assert!(h.store.live_children(&"p".into(), 2, JobSeq::default(), 2).await?.is_empty());
     Ok(())
 }
 

@@ -34,10 +34,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, DagRow, DeadLetterQuery, EventPage, JobDetail,
-    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow, OutboxRow, Outdated,
-    RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken,
-    Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EventPage,
+    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow, OutboxRow,
+    Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError,
+    Taken, Totals, Trail, Upkeep,
 };
 use data::Data;
 pub use mood::Mood;
@@ -137,8 +137,18 @@ impl Jobs for MemoryStore {
         Ok(self.open().0.under_way(lives))
     }
 
-    async fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Result<Vec<Child>, StoreError> {
-        Ok(self.open().0.children(parent, life, after, limit))
+    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+        Ok(self.open().0.children(&query))
+    }
+
+    async fn live_children(
+        &self,
+        parent: &JobId,
+        life: u32,
+        after: JobSeq,
+        limit: usize,
+    ) -> Result<Vec<(JobSeq, JobId)>, StoreError> {
+        Ok(self.open().0.live_children(parent, life, after, limit))
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {

@@ -11,7 +11,9 @@ use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 
 use super::data::{Data, Row};
-use crate::store::{Child, Cursor, DeadLetterQuery, JobQuery, KeptLine, Kin, LOG_LINES_MAX, Listing, LogLine, has_labels};
+use crate::store::{
+    Child, ChildQuery, Cursor, DeadLetterQuery, JobQuery, KeptLine, Kin, LOG_LINES_MAX, Listing, LogLine, has_labels,
+};
 
 impl Data {
     pub(super) fn list(&self, query: &JobQuery) -> Listing<Job> {
@@ -92,14 +94,28 @@ impl Data {
         lives.iter().map(latest).collect()
     }
 
-    pub(super) fn children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Vec<Child> {
+    pub(super) fn children(&self, query: &ChildQuery) -> Listing<Child> {
+        let later = self.jobs.range((Excluded(query.after), Unbounded)).map(|(_, row)| row);
+        let theirs = later.filter(|row| is_child(row, &query.parent, Some(query.life)));
+        let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, false);
+        for row in theirs {
+            let result = row.result.clone().filter(|_| row.job.result_is_out());
+            let child = Child { job: without_payload(&row.job), result };
+            bytes += child.bytes();
+            full = items.len() == query.limit || !items.is_empty() && bytes > query.bytes;
+            if full {
+                break;
+            }
+            items.push(child);
+        }
+        let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
+        Listing { items, next }
+    }
+
+    pub(super) fn live_children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Vec<(JobSeq, JobId)> {
         let later = self.jobs.range((Excluded(after), Unbounded)).map(|(_, row)| row);
-        let theirs = later.filter(|row| is_child(row, parent, Some(life))).take(limit);
-        let child = |row: &Row| Child {
-            job: without_payload(&row.job),
-            result: row.result.clone().filter(|_| row.job.result_is_out()),
-        };
-        theirs.map(child).collect()
+        let live = later.filter(|row| is_child(row, parent, Some(life)) && !row.job.state().is_terminal());
+        live.take(limit).map(|row| (row.job.seq, row.job.request.job_id.clone())).collect()
     }
 
     pub(super) fn held(&self, session: &SessionId) -> Vec<Job> {
