@@ -14,6 +14,7 @@ WITH moment AS MATERIALIZED (
             WHEN 4 THEN e.pools = (SELECT id FROM in_force WHERE in_force.kind = 'pools')
                 AND e.states = (SELECT id FROM in_force WHERE in_force.kind = 'pool_states')
             WHEN 5 THEN s.epoch = e.epoch AND s.closed_at IS NOT NULL
+            WHEN 7 THEN e.policy = (SELECT id FROM in_force WHERE in_force.kind = 'policy')
             -- Of a job, by its version.
             ELSE EXISTS (SELECT 1 FROM jobs_hot AS p WHERE p.job_id = e.session AND p.version = e.epoch)
         END ORDER BY e.n) AS holds

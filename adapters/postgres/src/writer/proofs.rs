@@ -56,7 +56,7 @@ impl<'a> Proofs<'a> {
                 None => session(piece).map_or(0, |(_, epoch)| crate::row::stored(epoch)),
             }),
             column(|piece| match piece {
-                Evidence::Allowed { policy, .. } => Some(policy),
+                Evidence::Allowed { policy, .. } | Evidence::InForce(policy) => Some(policy),
                 _ => None,
             }),
             column(|piece| routing(piece).map(|(pools, _)| pools)),
@@ -80,6 +80,7 @@ fn kind(evidence: &Evidence) -> i64 {
         Evidence::Routed(_) => 4,
         Evidence::Closed { .. } => 5,
         Evidence::Unchanged { .. } => 6,
+        Evidence::InForce(_) => 7,
     }
 }
 
@@ -88,7 +89,8 @@ fn session(evidence: &Evidence) -> Option<(&str, u64)> {
         Evidence::Attached { session, epoch }
         | Evidence::Allowed { session, epoch, .. }
         | Evidence::Closed { session, epoch } => Some((session.as_str(), *epoch)),
-        Evidence::Version | Evidence::Reached(_) | Evidence::Routed(_) | Evidence::Unchanged { .. } => None,
+        Evidence::Version | Evidence::Reached(_) | Evidence::Routed(_) => None,
+        Evidence::Unchanged { .. } | Evidence::InForce(_) => None,
     }
 }
 

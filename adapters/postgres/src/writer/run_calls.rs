@@ -10,6 +10,7 @@ use crate::conn::{Call, Param};
 use crate::row::{bounded, item_code, run_state_code};
 
 const NUMBERS: &str = "SELECT nextval('job_seq') FROM generate_series(1, $1::bigint)";
+const POLICY: &str = "SELECT id FROM in_force WHERE kind = 'policy'";
 const FORGET_RUNS: &str = "DELETE FROM runs WHERE run_id = ANY($1::text[])";
 const FORGET_KEYS: &str = "DELETE FROM run_keys USING unnest($1::text[], $2::text[]) AS i(tenant, key)
     WHERE run_keys.tenant = i.tenant AND run_keys.key = i.key";
@@ -70,6 +71,11 @@ pub(super) fn taken<'a>(ids: Vec<&'a str>) -> Call<'a> {
 /// In the order of the births, whatever becomes of them.
 pub(super) fn numbers<'a>(count: usize) -> Call<'a> {
     Call { sql: NUMBERS, params: vec![Box::new(bounded(count))] }
+}
+
+/// Whoever puts another in force waits until this transaction is over.
+pub(super) fn policy<'a>() -> Call<'a> {
+    Call { sql: POLICY, params: Vec::new() }
 }
 
 pub(super) fn write_nodes<'a>(steps: &[&Step<'a>]) -> Option<Call<'a>> {

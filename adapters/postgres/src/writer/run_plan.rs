@@ -9,7 +9,8 @@ pub(super) struct Step<'a> {
     /// Which of the calls that take steps it belongs to.
     pub(super) call: usize,
     pub(super) sheet: &'a RunSheet,
-    /// The births of its jobs. A free id is all they need, so nothing is proven.
+    /// The births of its jobs. What they need, a free id and the policy in force, is asked for with the heads; nothing else is
+    /// proven.
     pub(super) births: Vec<Item<'a>>,
 }
 

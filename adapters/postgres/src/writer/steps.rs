@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::JobSeq;
+use lockgate_core::job::Evidence;
 use lockgate_core::request::RequestHash;
 use lockgate_ports::store::RunRefusal;
 use tokio_postgres::Row;
@@ -31,6 +32,8 @@ struct Found {
     /// Runs that were begun.
     begun: BTreeSet<String>,
     taken: BTreeSet<String>,
+    /// The policy in force, if a step asks for one.
+    policy: Option<String>,
     numbers: std::vec::IntoIter<i64>,
 }
 
@@ -72,20 +75,23 @@ impl<'a> Transaction<'_, 'a> {
         let starts: Vec<&Step<'a>> = steps.iter().copied().filter(|step| step.sheet.is_start()).collect();
         let keyed: Vec<&Step<'a>> = starts.iter().copied().filter(|step| step.sheet.key.is_some()).collect();
         let ids: Vec<&str> = steps.iter().flat_map(|step| &step.births).map(|birth| birth.sheet.id().as_str()).collect();
-        let calls = vec![
+        let mut calls = vec![
             run_calls::lock(steps),
             run_calls::take_keys(now, &keyed),
             run_calls::begin(now, &starts),
             run_calls::taken(ids.clone()),
             run_calls::numbers(ids.len()),
         ];
+        let asks = steps.iter().flat_map(|step| &step.births).any(|birth| allowing(birth).is_some());
+        calls.extend(asks.then(run_calls::policy));
         let mut answered = self.send(calls, false).await?.into_iter();
         let mut next = || answered.next().unwrap_or_default();
         let head = |row: &Row| Ok((get(row, 0)?, (get(row, 1)?, get(row, 2)?)));
         let heads = next().iter().map(head).collect::<Result<_, Fault>>()?;
         let (keyed, begun, taken) = (names(&next())?, names(&next())?, names(&next())?);
         let numbers = next().iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, Fault>>()?;
-        Ok(Found { heads, keyed, begun, taken, numbers: numbers.into_iter() })
+        let policy = next().first().map(|row| get::<String>(row, 0)).transpose()?;
+        Ok(Found { heads, keyed, begun, taken, policy, numbers: numbers.into_iter() })
     }
 
     async fn key_owners(&mut self, keys: &[(&str, &str)]) -> Result<BTreeMap<(String, String), RunRefusal>, Stop> {
@@ -162,7 +168,16 @@ fn refusal(step: &Step<'_>, found: &Found, owners: &BTreeMap<(String, String), R
         found.heads.get(sheet.id()).is_some_and(|(version, _)| version + 1 == sheet.head.version)
     };
     let free = !sheet.has_twins && step.births.iter().all(|birth| !found.taken.contains(birth.sheet.id().as_str()));
-    (!fits || !free).then_some(RunRefusal::Conflict)
+    let allowed = step.births.iter().filter_map(allowing).all(|policy| found.policy.as_deref() == Some(policy));
+    (!fits || !free || !allowed).then_some(RunRefusal::Conflict)
+}
+
+/// The policy that must be in force for this birth.
+fn allowing<'b>(birth: &'b Item<'_>) -> Option<&'b str> {
+    match &birth.sheet.transition().evidence {
+        Evidence::InForce(policy) => Some(policy),
+        _ => None,
+    }
 }
 
 fn names(rows: &[Row]) -> Result<BTreeSet<String>, Fault> {

@@ -103,6 +103,7 @@ impl<'c> Ledger<'c> {
                 let InForce { policy: allowing, routing: chosen_by } = &*self.in_force;
                 policy == allowing && routing == chosen_by && self.session(session)? == Some((*epoch, false))
             }
+            Evidence::InForce(policy) => *policy == self.in_force.policy,
             Evidence::Routed(routing) => *routing == self.in_force.routing,
             Evidence::Unchanged { job, version } => self.is_unchanged(job, *version)?,
             Evidence::Closed { session, epoch } => self.session(session)? == Some((*epoch, true)),

@@ -78,7 +78,7 @@ impl Ledger<'_> {
         Ok(query.query_row([run], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    fn refuses(&self, sheet: &RunSheet, version: Option<i64>) -> Result<Option<RunRefusal>, Fault> {
+    fn refuses(&mut self, sheet: &RunSheet, version: Option<i64>) -> Result<Option<RunRefusal>, Fault> {
         let head = &sheet.head;
         if let Some(key) = &sheet.key
             && let Some((run, hash)) = reads::run_of_key(self.conn, &head.tenant, &key.key, self.now)?
@@ -87,7 +87,8 @@ impl Ledger<'_> {
         }
         let mut fits = version.unwrap_or(0) + 1 == head.version && !sheet.has_twins;
         for job in &sheet.jobs {
-            fits = fits && self.seq_of(&job.change.transition.job.request.job_id)?.is_none();
+            let birth = &job.change.transition;
+            fits = fits && self.seq_of(&birth.job.request.job_id)?.is_none() && self.proves(&birth.evidence)?;
         }
         Ok((!fits).then_some(RunRefusal::Conflict))
     }

@@ -40,6 +40,8 @@ pub enum Evidence {
     /// G-1: the same, the policy in force is still the one that allowed the attempt, and the configuration in force the
     /// one by which its worker was chosen.
     Allowed { session: SessionId, epoch: u64, policy: Arc<str>, routing: RoutingId },
+    /// G-6: the policy in force is still this one. For what it let stand without a dispatch that would ask.
+    InForce(Arc<str>),
     /// The configuration in force is still the one by which nobody could take it.
     Routed(RoutingId),
     /// F-1: this job is live and has exactly this version.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::plan::Next;
 use lockgate_core::dag::{Closing, Flow, RunHead, RunState};
-use lockgate_core::ids::{ActorId, JobId};
-use lockgate_core::job::{Failure, Input, Job, JobState, memoised, stillborn, submit};
+use lockgate_core::ids::{ActorId, JobId, JobSeq};
+use lockgate_core::job::{Evidence, Failure, Input, Job, JobState, Transition, memoised, stillborn, submit};
 use lockgate_core::request::JobRequest;
 use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
@@ -42,6 +42,12 @@ impl Planned {
 
 pub(crate) type Advanced = Result<(), RunRefusal>;
 
+/// What the Store made of a step: numbers for its jobs, or why it was refused.
+type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+
+/// A step, and if earlier work stands for some of its jobs, the same with everything to be done.
+type Draft = (RunChange, Option<RunChange>);
+
 impl Inner {
     /// Commits decisions and acts on those that went through; answers in the order given. A step that lost against another
     /// is forgotten, and its run is called again.
@@ -53,17 +59,12 @@ impl Inner {
             return Ok(Vec::new());
         }
         let began = self.traces.begin();
-        let (changes, births, verdict) = self.changes(&mut planned).await;
+        let (drafts, verdict) = self.drafts(&mut planned).await;
         let committing = self.traces.begin();
-        let senders = senders_of_runs(&changes);
-        let committed = self.ports.store.advance(changes).await;
-        self.relay_soon(senders);
-        if let Err(error) = &committed {
-            self.health.store_failed(error);
-        }
+        let (births, committed) = self.commit_drafts(drafts).await?;
         let mut answers = Vec::with_capacity(planned.len());
         let mut done = Vec::with_capacity(planned.len());
-        for ((planned, jobs), outcome) in planned.into_iter().zip(births).zip(committed?) {
+        for ((planned, jobs), outcome) in planned.into_iter().zip(births).zip(committed) {
             answers.push(match outcome {
                 Ok(numbers) => {
                     let jobs: Vec<_> =
@@ -84,33 +85,60 @@ impl Inner {
         Ok(answers)
     }
 
+    /// G-6: if the policy moved under which earlier work was to stand for a job, the job is born as any other, and whoever
+    /// dispatches it asks the policy of now. With what became of each, the jobs that it brought.
+    async fn commit_drafts(&self, drafts: Vec<Draft>) -> Result<(Vec<Vec<Job>>, Vec<Stepped>), StoreError> {
+        let (changes, plain): (Vec<RunChange>, Vec<Option<RunChange>>) = drafts.into_iter().unzip();
+        let mut births: Vec<Vec<Job>> = changes.iter().map(jobs_of).collect();
+        let mut committed = self.commit_steps(changes).await?;
+        let refused = |place: usize| committed[place] == Err(RunRefusal::Conflict);
+        let plain = plain.into_iter().enumerate().filter(|(place, _)| refused(*place));
+        let (places, changes): (Vec<usize>, Vec<RunChange>) = plain.filter_map(|(at, plain)| Some((at, plain?))).unzip();
+        if !places.is_empty() {
+            let jobs: Vec<Vec<Job>> = changes.iter().map(jobs_of).collect();
+            for ((place, jobs), stepped) in places.into_iter().zip(jobs).zip(self.commit_steps(changes).await?) {
+                (births[place], committed[place]) = (jobs, stepped);
+            }
+        }
+        Ok((births, committed))
+    }
+
+    async fn commit_steps(&self, changes: Vec<RunChange>) -> Result<Vec<Stepped>, StoreError> {
+        let senders = senders_of_runs(&changes);
+        let committed = self.ports.store.advance(changes).await;
+        self.relay_soon(senders);
+        if let Err(error) = &committed {
+            self.health.store_failed(error);
+        }
+        committed
+    }
+
     /// Judges the jobs of all of them at once.
-    async fn changes(&self, planned: &mut [Planned]) -> (Vec<RunChange>, Vec<Vec<Job>>, Lap) {
+    async fn drafts(&self, planned: &mut [Planned]) -> (Vec<Draft>, Lap) {
         let requests: Vec<Arc<JobRequest>> = planned.iter().flat_map(|planned| planned.next.jobs.iter().cloned()).collect();
         let (judged, verdict) = self.judge(&requests).await;
         let mut before = self.done_before(&requests, &judged).await;
         let mut judged = judged.into_iter().enumerate();
-        let mut changes = Vec::with_capacity(planned.len());
-        let mut births = Vec::with_capacity(planned.len());
+        let mut drafts = Vec::with_capacity(planned.len());
         for planned in planned {
             planned.ended = Ended::of(&planned.live, &planned.next.nodes);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
                 let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::Unavailable));
                 let (hash, env) = (request.hash(), self.env(judgement));
-                match before.remove(&at) {
-                    Some(earlier) => memoised(request, hash, earlier, &env),
-                    None => submit(request, hash, &env),
-                }
+                let earlier = before.remove(&at);
+                let stands = earlier.map(|earlier| under_its_policy(memoised(request.clone(), hash, earlier, &env)));
+                (submit(request, hash, &env), stands)
             };
-            let mut jobs: Vec<_> = std::mem::take(&mut next.jobs).into_iter().map(birth).collect();
+            let (plain, stand): (Vec<Transition>, Vec<Option<Transition>>) =
+                std::mem::take(&mut next.jobs).into_iter().map(birth).unzip();
             let dead = |(request, failure): (Arc<JobRequest>, Failure)| {
                 let hash = request.hash();
                 stillborn(request, hash, failure, &self.env(Judgement::Unavailable))
             };
-            jobs.extend(std::mem::take(&mut next.dead).into_iter().map(dead));
-            births.push(jobs.iter().map(|transition| transition.job.clone()).collect());
-            changes.push(RunChange {
+            let dead = std::mem::take(&mut next.dead).into_iter().map(dead);
+            let jobs: Vec<Transition> = plain.into_iter().chain(dead).collect();
+            let change = RunChange {
                 head: next.head.clone(),
                 nodes: std::mem::take(&mut next.nodes),
                 outbox: self.letters_out(&jobs),
@@ -118,9 +146,25 @@ impl Inner {
                 heard: std::mem::take(&mut planned.heard),
                 key: planned.key.take(),
                 audit: std::mem::take(&mut planned.audit),
-            });
+            };
+            drafts.push(self.draft(change, stand));
         }
-        (changes, births, verdict)
+        (drafts, verdict)
+    }
+
+    /// `stand` are those of its first jobs for which earlier work stands.
+    fn draft(&self, plain: RunChange, stand: Vec<Option<Transition>>) -> Draft {
+        if stand.iter().all(Option::is_none) {
+            return (plain, None);
+        }
+        let mut change = plain.clone();
+        for (job, stands) in change.jobs.iter_mut().zip(stand) {
+            if let Some(stands) = stands {
+                *job = stands;
+            }
+        }
+        change.outbox = self.letters_out(&change.jobs);
+        (change, Some(plain))
     }
 
     /// Idempotent; a crash in here is repaired by the re-offer loop and the sweep.
@@ -190,6 +234,18 @@ impl Inner {
     pub(super) fn platform() -> ActorId {
         ActorId::from(PLATFORM)
     }
+}
+
+fn jobs_of(change: &RunChange) -> Vec<Job> {
+    change.jobs.iter().map(|birth| birth.job.clone()).collect()
+}
+
+/// It is not dispatched, so its birth must ask what a dispatch would have asked.
+fn under_its_policy(mut birth: Transition) -> Transition {
+    if let Some(verdict) = &birth.job.life.attempt.verdict {
+        birth.evidence = Evidence::InForce(verdict.snapshot.clone());
+    }
+    birth
 }
 
 /// What a job is told that ends because its run does.

@@ -96,6 +96,18 @@ async fn a_policy_that_denies_now_denies_what_was_allowed_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_that_this_process_has_not_heard_of_denies_as_well() {
+    let (stage, _worker, _) = known().await;
+    let rule = "{id: no, match: {topics: [job.ask]}, decision: deny, reason: not any more}";
+    let rules = format!("version: 1\ndefault: {{decision: allow, reason: fine}}\nrules:\n  - {rule}\n");
+    let other = stage.beside_unheard();
+    other.apply(&rules).await;
+    let view = stage.over(&stage.ask_who("ann", false).await).await;
+    assert_eq!((view.run.head.state, only(&view).state), (RunState::Failed, NodeState::Failed));
+    assert_eq!(only(&view).memo_of, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rerun_takes_what_is_known_unless_it_is_to_be_fresh() {
     let (stage, mut worker, first) = known().await;
     let rerun = |fresh| RunOrder::Rerun { from: vec!["ask".into()], params: serde_json::Map::new(), fresh };

@@ -102,7 +102,8 @@ pub struct RunChange {
     pub head: RunHead,
     /// Rows to write whole.
     pub nodes: Vec<(NodeKey, NodeRun)>,
-    /// Jobs to insert. Each has version 1 and nothing in its way but its id: no idempotency key, no evidence.
+    /// Jobs to insert. Each has version 1 and nothing in its way but its id: no idempotency key, and no evidence other than
+    /// the policy in force. If that of one does not hold, the step is a conflict.
     pub jobs: Vec<Transition>,
     /// News of this run that the step consumed.
     pub heard: Vec<i64>,

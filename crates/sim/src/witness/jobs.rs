@@ -74,6 +74,7 @@ impl Books {
                 let policy_stands = **policy == *self.in_force(SnapshotKind::Policy);
                 with_epoch(session, *epoch, true) && policy_stands && *routing.pools == *self.in_force(SnapshotKind::Pools)
             }
+            Evidence::InForce(policy) => **policy == *self.in_force(SnapshotKind::Policy),
             Evidence::Routed(routing) => *routing.pools == *self.in_force(SnapshotKind::Pools),
             Evidence::Unchanged { job, version } => {
                 self.jobs.get(job).is_some_and(|entry| entry.version == *version && !entry.state.is_terminal())

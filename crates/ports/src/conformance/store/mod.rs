@@ -233,6 +233,7 @@ macro_rules! store_conformance {
                 work_that_was_done_is_known_by_its_key,
                 what_stands_for_earlier_work_makes_nothing_last_longer,
                 what_is_held_back_stands_for_nothing,
+                earlier_work_stands_only_under_the_policy_in_force,
                 work_is_forgotten_with_its_job_and_its_tenant,
             }
             runs_news {

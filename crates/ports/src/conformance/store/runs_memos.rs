@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::job::{Earlier, Job, memoised, submit};
+use lockgate_core::job::{Earlier, Evidence, Job, Transition, memoised, submit};
 use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::request::{JobRequest, Json, Memo, RunRef};
+use lockgate_core::verdict::BUILTIN_ALLOW;
 
-use super::runs_stage::{audited, job_named};
+use super::runs_stage::{after, audited, change, head, job_in, job_named};
+use super::snapshots::activation;
 use super::stage::{Found, Proof, StoreHarness, allow, fatal, release, scanned, success};
-use crate::store::MemoKey;
+use crate::store::{ChangeError, MemoKey, RunChange, RunRefusal};
 
 const FOR_MS: u64 = 60_000;
 
@@ -72,6 +74,30 @@ pub async fn what_stands_for_earlier_work_makes_nothing_last_longer(h: &StoreHar
     assert_eq!(known(h, &["k"]).await?, [None], "counted from when the work was done");
     h.store.prune(Duration::from_secs(3600), 10).await?;
     assert_eq!(known(h, &["k"]).await?, [None]);
+    Ok(())
+}
+
+pub async fn earlier_work_stands_only_under_the_policy_in_force(h: &StoreHarness) -> Proof {
+    h.run(&born(h, "one", "k").await?, success()).await?;
+    let earlier = h.store.memos(&[key("acme", "k")]).await?.pop().flatten().ok_or("not known")?;
+    let stands = |id: &str| -> Found<Transition> {
+        let again = request(h, id, "k")?;
+        let hash = again.hash();
+        let mut birth = memoised(again, hash, earlier.clone(), &h.env(allow()));
+        birth.evidence = Evidence::InForce(BUILTIN_ALLOW.into());
+        Ok(birth)
+    };
+    let start = head(h, "run-a");
+    let seqs = h.advance(RunChange { jobs: vec![stands("two")?], ..change(start.clone()) }).await??;
+    assert_eq!(seqs.len(), 1);
+    h.store.activate(activation(h, "p1", 0)).await??;
+    let late = RunChange { jobs: vec![stands("three")?], ..change(after(&start)) };
+    let other = RunChange { jobs: vec![job_in(h, "run-b", 0, allow())?], ..change(head(h, "run-b")) };
+    let answers = h.store.advance(vec![late, other]).await?;
+    assert!(matches!(&answers[..], [Err(RunRefusal::Conflict), Ok(_)]), "{answers:?}");
+    assert_eq!(h.commit(stands("four")?).await?, Err(ChangeError::Conflict));
+    assert_eq!(h.store.load(&["three".into(), "four".into()]).await?, [None, None]);
+    h.advance(change(after(&start))).await??;
     Ok(())
 }
 

@@ -73,7 +73,7 @@ impl Data {
         Ok(seq)
     }
 
-    fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
+    pub(super) fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
         let with_epoch = |session: &SessionId, epoch: u64| self.sessions.get(session).filter(|row| row.epoch == epoch);
         let closed = |row: &Session| row.closed_at.is_some();
         let attached = |session, epoch| with_epoch(session, epoch).is_some_and(|row| !closed(row));
@@ -84,6 +84,7 @@ impl Data {
             Evidence::Allowed { session, epoch, policy, routing } => {
                 attached(session, *epoch) && **policy == *self.in_force(SnapshotKind::Policy) && self.routes(routing)
             }
+            Evidence::InForce(policy) => **policy == *self.in_force(SnapshotKind::Policy),
             Evidence::Routed(routing) => self.routes(routing),
             Evidence::Unchanged { job, version } => {
                 self.row(job).is_some_and(|row| row.job.version == *version && !row.job.state().is_terminal())

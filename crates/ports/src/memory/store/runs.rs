@@ -71,7 +71,8 @@ impl Data {
         let current = self.runs.get(&head.id).map_or(0, |row| row.head.version);
         let mut ids = BTreeSet::new();
         let mut is_free = |job: &Job| ids.insert(job.request.job_id.clone()) && self.in_the_way(&job.request, now).is_none();
-        if current + 1 != head.version || !change.jobs.iter().all(|birth| is_free(&birth.job)) {
+        let proven = change.jobs.iter().all(|birth| self.proves(&birth.evidence, now));
+        if current + 1 != head.version || !proven || !change.jobs.iter().all(|birth| is_free(&birth.job)) {
             return Err(RunRefusal::Conflict);
         }
         Ok(())
