@@ -46,6 +46,12 @@ impl Overload {
 
 impl Default for Fairness {
     fn default() -> Self {
-        Self { priorities: PriorityShares::Weights(Priority::ALL.map(Priority::weight)), tenants: BTreeMap::new() }
+        Self { priorities: PriorityShares::default(), tenants: BTreeMap::new() }
+    }
+}
+
+impl Default for PriorityShares {
+    fn default() -> Self {
+        Self::Weights(Priority::ALL.map(Priority::weight))
     }
 }

@@ -88,26 +88,26 @@ impl Ceilings {
         let Some(share) = self.jobs.map(|max| self.share(max, priority)).filter(|share| live >= *share) else {
             return Ok(());
         };
-        let retry_after = all.send_away(now, live - share + 1);
+        let retry_after = all.send_away(now, priority, live - share + 1);
         let text = format!("there is room for {share} {priority} jobs that have not ended, and {live} are there");
         Err(Limited { by: LimitedBy::Ceiling, text, retry_after })
     }
 
-    /// Whether its pool has room for a job of this priority.
+    /// Whether its pool has room for a job of this priority: among all that wait, and behind those whose turn comes first.
     pub fn admit_to(&self, pool: &PoolName, priority: Priority, meter: &mut Meter, now: Timestamp) -> Result<(), Limited> {
         let waiting = meter.waiting(now);
         if let Some(share) = self.pools.get(pool).map(|max| self.share(*max, priority)).filter(|share| waiting >= *share) {
-            let retry_after = meter.send_away(now, waiting - share + 1);
+            let retry_after = meter.send_away(now, priority, waiting - share + 1);
             let text = format!("pool {pool:?} has room for {share} waiting {priority} jobs, and {waiting} wait");
             return Err(Limited { by: LimitedBy::Ceiling, text, retry_after });
         }
-        let (Some(max), Some(wait)) = (self.wait, meter.wait(now)) else { return Ok(()) };
+        let (Some(max), Some(wait)) = (self.wait, meter.wait(now, priority)) else { return Ok(()) };
         let share = max * u32::from(self.shares[priority as usize]) / 100;
         if wait <= share {
             return Ok(());
         }
         let excess = meter.pace().map_or(0.0, |pace| wait.saturating_sub(share).as_secs_f64() * pace);
-        let retry_after = meter.send_away(now, excess as u64 + 1);
+        let retry_after = meter.send_away(now, priority, excess as u64 + 1);
         let text = format!(
             "a {priority} job may wait {:.1} s for pool {pool:?}, and would wait about {:.1} s",
             share.as_secs_f64(),

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::backlog::Backlog;
+use crate::lane::Priority;
+use crate::pools::PriorityShares;
 use crate::time::Timestamp;
 
 /// How far back the pace looks.
@@ -15,65 +18,81 @@ const AWAY_MIN: Duration = Duration::from_secs(1);
 /// Where nobody knows the pace.
 const AWAY_UNKNOWN: Duration = Duration::from_secs(10);
 
+/// What a look finds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Jobs that wait, in the order of `Priority::ALL`.
+    pub waiting: [u64; 4],
+    /// How many were ever taken.
+    pub taken: u64,
+    /// By whose turn they are taken.
+    pub shares: PriorityShares,
+}
+
 /// Looked at now and then; in between it reckons with what was let in and with the pace.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    at: Timestamp,
-    waiting: u64,
-    admitted: u64,
+    looked_at: Timestamp,
+    /// Whether somebody waited then.
+    was_busy: bool,
     /// How many were ever taken, at the last look.
     taken: Option<u64>,
+    shares: PriorityShares,
+    /// Who waited when that was last reckoned, and when it was.
+    waiting: (Backlog, Timestamp),
     /// Jobs taken in a second when there are enough of them. None until something was taken.
     pace: Option<f64>,
     /// Jobs whose senders were told to come back, and when they were counted.
-    promised: (f64, Timestamp),
+    promised: (Backlog, Timestamp),
 }
 
 impl Meter {
-    /// A look: how many wait, and how many were ever taken.
-    pub fn observe(&mut self, now: Timestamp, waiting: u64, taken: u64) {
-        let seconds = now.since(self.at).as_secs_f64();
+    pub fn observe(&mut self, now: Timestamp, look: &Look) {
+        let Look { waiting, taken, shares } = *look;
+        let (seconds, is_busy) = (now.since(self.looked_at).as_secs_f64(), waiting.iter().any(|jobs| *jobs > 0));
         // A count that went back began anew.
         if let Some(new) = self.taken.and_then(|before| taken.checked_sub(before)).filter(|_| seconds > 0.0) {
             let rate = new as f64 / seconds;
-            // Without a backlog, what is taken is what comes: that says how fast it can be at least.
-            let busy = self.waiting > 0 && waiting > 0;
             self.pace = match self.pace {
                 None => (rate > 0.0).then_some(rate),
-                Some(pace) if busy => Some(pace + (rate - pace) * (1.0 - (-seconds / MEMORY_S).exp())),
+                // Without a backlog, what is taken is what comes: that says how fast it can be at least.
+                Some(pace) if self.was_busy && is_busy => Some(pace + (rate - pace) * (1.0 - (-seconds / MEMORY_S).exp())),
                 Some(pace) => Some(pace.max(rate)),
             };
         }
         // One that went back may have been missed this time, and is not the count to go on from.
         let went_back = self.taken.is_some_and(|before| taken < before);
-        (self.at, self.waiting, self.admitted) = (now, waiting, 0);
         self.taken = (!went_back).then_some(taken);
+        (self.looked_at, self.was_busy, self.shares) = (now, is_busy, shares);
+        self.waiting = (Backlog::of(waiting), now);
     }
 
-    pub fn admit(&mut self, jobs: u64) {
-        self.admitted += jobs;
+    pub fn admit(&mut self, now: Timestamp, priority: Priority, jobs: u64) {
+        let mut waiting = self.backlog(now);
+        waiting.add(priority, jobs);
+        self.waiting = (waiting, now);
     }
 
     /// How many wait now, as far as can be told.
     pub fn waiting(&self, now: Timestamp) -> u64 {
-        let gone = self.pace.unwrap_or(0.0) * now.since(self.at).as_secs_f64();
-        (self.waiting + self.admitted).saturating_sub(gone as u64)
+        self.backlog(now).total().round() as u64
     }
 
-    /// How long one more job will wait. None if nobody knows.
-    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
-        let waiting = self.waiting(now) as f64;
+    /// How long one more job of this priority will wait. None if nobody knows.
+    pub fn wait(&self, now: Timestamp, priority: Priority) -> Option<Duration> {
         let pace = self.pace?;
-        Some(if waiting == 0.0 { Duration::ZERO } else { seconds(waiting / pace.max(STANDSTILL)) })
+        let turns = self.backlog(now).turns_before(priority, self.shares);
+        Some(if turns == 0.0 { Duration::ZERO } else { seconds(turns / pace.max(STANDSTILL)) })
     }
 
-    /// Sends a job away until `excess` others are gone, and after those that were sent away earlier.
-    pub fn send_away(&mut self, now: Timestamp, excess: u64) -> Duration {
+    /// Sends a job away until `excess` others are gone, and after those of its urgency that were sent away earlier.
+    pub fn send_away(&mut self, now: Timestamp, priority: Priority, excess: u64) -> Duration {
         let Some(pace) = self.pace else { return AWAY_UNKNOWN };
         let pace = pace.max(STANDSTILL);
-        let (promised, counted_at) = self.promised;
-        let promised = (promised - pace * now.since(counted_at).as_secs_f64()).max(0.0) + 1.0;
-        let away = seconds((excess as f64 + promised) / pace);
+        let (mut promised, counted_at) = self.promised;
+        promised.drain(pace * now.since(counted_at).as_secs_f64(), self.shares);
+        promised.add(priority, 1);
+        let away = seconds((excess as f64 + promised.turns_at_most(priority, self.shares)) / pace);
         // Beyond the longest time nobody's turn is kept.
         if away < AWAY_MAX {
             self.promised = (promised, now);
@@ -83,6 +102,13 @@ impl Meter {
 
     pub fn pace(&self) -> Option<f64> {
         self.pace
+    }
+
+    /// An empty queue stays empty: time in which nobody waited is no work done ahead.
+    fn backlog(&self, now: Timestamp) -> Backlog {
+        let (mut waiting, reckoned_at) = self.waiting;
+        waiting.drain(self.pace.unwrap_or(0.0) * now.since(reckoned_at).as_secs_f64(), self.shares);
+        waiting
     }
 }
 
@@ -98,6 +124,10 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
+    fn look(waiting: u64, taken: u64) -> Look {
+        Look { waiting: [0, 0, waiting, 0], taken, ..Look::default() }
+    }
+
     /// Looked at every half second; `arrive` and `take` are jobs a second.
     fn after(seconds: i64, arrive: u64, take: u64) -> Meter {
         let (mut meter, mut waiting, mut taken) = (Meter::default(), 0, 0);
@@ -105,7 +135,7 @@ mod tests {
             waiting += arrive / 2;
             let gone = waiting.min(take / 2);
             (waiting, taken) = (waiting - gone, taken + gone);
-            meter.observe(at(tick * 500), waiting, taken);
+            meter.observe(at(tick * 500), &look(waiting, taken));
         }
         meter
     }
@@ -114,7 +144,7 @@ mod tests {
     fn the_pace_under_a_backlog_is_what_is_taken() {
         let meter = after(30, 1_000, 100);
         assert!((meter.pace().unwrap() - 100.0).abs() < 1.0, "{meter:?}");
-        let wait = meter.wait(at(30_000)).unwrap().as_secs_f64();
+        let wait = meter.wait(at(30_000), Priority::Default).unwrap().as_secs_f64();
         assert!((wait - 270.0).abs() < 5.0, "900 too many a second for 30 s, at 100 a second: {wait}");
     }
 
@@ -122,45 +152,68 @@ mod tests {
     fn without_a_backlog_the_pace_is_the_best_that_was_seen_and_nobody_waits() {
         let meter = after(30, 100, 1_000);
         assert!((meter.pace().unwrap() - 100.0).abs() < 1.0);
-        assert_eq!(meter.wait(at(30_000)), Some(Duration::ZERO));
+        assert_eq!(meter.wait(at(30_000), Priority::Default), Some(Duration::ZERO));
     }
 
     #[test]
     fn between_looks_it_reckons_with_what_came_and_what_went() {
         let mut meter = after(30, 100, 100);
-        meter.admit(1_000);
+        meter.admit(at(30_000), Priority::Default, 1_000);
         assert_eq!(meter.waiting(at(30_000)), 1_000);
         assert_eq!(meter.waiting(at(35_000)), 500);
         assert_eq!(meter.waiting(at(60_000)), 0);
-        assert_eq!(meter.wait(at(30_000)).map(|wait| wait.as_secs()), Some(10));
+        assert_eq!(meter.wait(at(30_000), Priority::Default).map(|wait| wait.as_secs()), Some(10));
+    }
+
+    #[test]
+    fn a_pause_is_no_work_done_ahead() {
+        let mut meter = after(30, 100, 100);
+        for (millis, waiting) in [(30_400, 50), (31_400, 50), (31_500, 90)] {
+            meter.admit(at(millis), Priority::Default, 50);
+            assert_eq!(meter.waiting(at(millis)), waiting, "at {millis}");
+        }
+        assert_eq!(meter.waiting(at(32_000)), 40);
+    }
+
+    #[test]
+    fn the_urgent_are_not_sent_away_behind_those_who_are_not() {
+        let mut meter = after(30, 1_000, 10);
+        let now = at(30_000);
+        for _ in 0..1_000 {
+            meter.send_away(now, Priority::Default, 20);
+        }
+        assert!(meter.send_away(now, Priority::Critical, 20) < Duration::from_secs(3));
+        assert!(meter.send_away(now, Priority::Low, 20) > Duration::from_secs(100));
     }
 
     #[test]
     fn where_nothing_was_ever_taken_nobody_knows() {
         let mut meter = after(5, 100, 0);
-        assert_eq!((meter.wait(at(5_000)), meter.send_away(at(5_000), 7)), (None, AWAY_UNKNOWN));
+        assert_eq!(meter.wait(at(5_000), Priority::Default), None);
+        assert_eq!(meter.send_away(at(5_000), Priority::Low, 7), AWAY_UNKNOWN);
     }
 
     #[test]
     fn those_who_are_sent_away_come_back_one_after_the_other() {
         let mut meter = after(30, 1_000, 10);
         let now = at(30_000);
-        let spans: Vec<u64> = (0..40).map(|_| meter.send_away(now, 20).as_secs()).collect();
+        let spans: Vec<u64> = (0..40).map(|_| meter.send_away(now, Priority::Low, 20).as_secs()).collect();
         assert!(spans[0] == 2 && (5..=6).contains(&spans[39]), "20 too many and 10 a second: {spans:?}");
         assert!(spans.is_sorted());
-        let longest = (0..10_000).map(|_| meter.send_away(now, 20)).max();
+        let longest = (0..10_000).map(|_| meter.send_away(now, Priority::Low, 20)).max();
         assert_eq!(longest, Some(AWAY_MAX));
-        assert_eq!(meter.send_away(at(2_000_000), 0), AWAY_MIN, "promises are forgotten when their time has come");
+        let later = meter.send_away(at(2_000_000), Priority::Low, 0);
+        assert_eq!(later, AWAY_MIN, "promises are forgotten when their time has come");
     }
 
     #[test]
     fn workers_that_went_away_make_everybody_wait() {
         let mut meter = after(30, 1_000, 100);
         for tick in 61..=200 {
-            meter.observe(at(tick * 500), 27_000, 3_000);
+            meter.observe(at(tick * 500), &look(27_000, 3_000));
         }
-        assert!(meter.wait(at(100_000)).unwrap() > Duration::from_secs(86_400));
-        meter.observe(at(100_500), 27_000, 3);
+        assert!(meter.wait(at(100_000), Priority::Default).unwrap() > Duration::from_secs(86_400));
+        meter.observe(at(100_500), &look(27_000, 3));
         assert!(meter.pace().is_some(), "a count that began anew says nothing");
     }
 }

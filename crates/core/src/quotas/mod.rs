@@ -4,6 +4,7 @@
 //! protects the whole: the nearer it comes, the more urgent a job must be to be let in.
 
 mod admission;
+mod backlog;
 mod keys;
 mod load;
 mod meter;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use admission::{Limited, LimitedBy, Room};
-pub use meter::Meter;
+pub use meter::{Look, Meter};
 
 use crate::ids::{PoolName, TenantId};
 use crate::lane::Priority;
@@ -59,7 +60,8 @@ pub struct Quota {
 pub struct Ceilings {
     /// Jobs that have not ended.
     pub jobs: Option<u64>,
-    /// How long a job is expected to wait for its pool, at the pace at which the pool takes jobs now.
+    /// How long a job is expected to wait for its pool behind those that are at least as urgent, at the pace at which the pool
+    /// takes jobs now.
     pub wait: Option<Duration>,
     /// Jobs that wait in the lanes of one pool.
     pub pools: BTreeMap<PoolName, u64>,

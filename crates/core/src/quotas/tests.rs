@@ -92,14 +92,19 @@ fn the_less_urgent_are_refused_first() {
     }
     assert_eq!(open, [4, 3, 3, 2, 2, 1, 1, 0]);
     let mut meter = Meter::default();
-    meter.observe(now, 8, 0);
+    meter.observe(now, &Look { waiting: [0, 0, 8, 0], ..Look::default() });
     let pool = PoolName::from("gpu");
     let to = |priority, meter: &mut Meter| ceilings.admit_to(&pool, priority, meter, now);
     assert_eq!(to(Priority::Default, &mut meter), Ok(()));
     assert_eq!(limited(to(Priority::Low, &mut meter)), LimitedBy::Ceiling);
-    meter.admit(1);
+    meter.admit(now, Priority::Default, 1);
     assert_eq!(limited(to(Priority::Default, &mut meter)), LimitedBy::Ceiling);
     assert_eq!(ceilings.admit_to(&"other".into(), Priority::Low, &mut meter, now), Ok(()));
+}
+
+/// A pool that takes 100 jobs a second.
+fn look(waiting: [u64; 4], second: i64) -> Look {
+    Look { waiting, taken: u64::try_from(second).unwrap() * 100, ..Look::default() }
 }
 
 #[test]
@@ -108,15 +113,35 @@ fn what_would_start_too_late_is_not_promised() {
     let (mut meter, pool) = (Meter::default(), PoolName::from("default"));
     let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
     for second in 0..60 {
-        meter.observe(at(second), 900, u64::try_from(second).unwrap() * 100);
+        meter.observe(at(second), &look([900, 0, 0, 0], second));
     }
     let now = at(59);
     assert_eq!(ceilings.admit_to(&pool, Priority::High, &mut meter, now), Ok(()), "9 s of 9.5");
     assert_eq!(limited(ceilings.admit_to(&pool, Priority::Low, &mut meter, now)), LimitedBy::Ceiling, "9 s of 7");
-    meter.admit(200);
+    meter.admit(now, Priority::Critical, 200);
     let away = ceilings.admit_to(&pool, Priority::Critical, &mut meter, now).expect_err("11 s of 10").retry_after;
     assert!(away >= Duration::from_secs(1) && away < Duration::from_secs(3), "{away:?}");
     assert_eq!(ceilings.admit_to(&pool, Priority::Critical, &mut meter, at(62)), Ok(()), "and then it is let in");
+}
+
+#[test]
+fn only_too_many_critical_jobs_shut_out_a_critical_one() {
+    let ceilings = load("ceilings: {wait: 10s}\n").ceilings;
+    let (mut meter, pool) = (Meter::default(), PoolName::from("default"));
+    let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+    for second in 0..60 {
+        meter.observe(at(second), &look([0, 0, 5_000, 5_000], second));
+    }
+    let mut admit = |priority: Priority, now: Timestamp| {
+        ceilings.admit_to(&pool, priority, &mut meter, now).map(|()| meter.admit(now, priority, 1))
+    };
+    let now = at(59);
+    assert_eq!(limited(admit(Priority::Default, now)), LimitedBy::Ceiling);
+    assert_eq!(limited(admit(Priority::Low, now)), LimitedBy::Ceiling);
+    let let_in = (0..2_000).take_while(|_| admit(Priority::Critical, now).is_ok()).count();
+    assert!((750..=760).contains(&let_in), "10 s at 64 of 85 turns of 100 a second: {let_in}");
+    let away = admit(Priority::Critical, now).expect_err("there are too many").retry_after;
+    assert_eq!(admit(Priority::Critical, now + away), Ok(()), "who comes back as told is let in");
 }
 
 #[test]

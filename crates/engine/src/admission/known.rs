@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use lockgate_core::ids::{PoolName, TenantId};
 use lockgate_core::lane::Priority;
-use lockgate_core::quotas::{Limited, Meter, Quotas, Room};
+use lockgate_core::pools::PriorityShares;
+use lockgate_core::quotas::{Limited, Look, Meter, Quotas, Room};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Usage;
+use lockgate_ports::{LaneDepth, Usage};
 
 /// How long what the Store says of a tenant is good for.
 const FRESH: Duration = Duration::from_secs(1);
@@ -24,7 +25,8 @@ pub(super) struct Known {
     tenants: BTreeMap<TenantId, Tenant>,
     /// Jobs let in whose commit has not answered: whether a look at the Store has them in it, nobody knows, so they count.
     under_way: u64,
-    under_way_to: BTreeMap<PoolName, u64>,
+    /// By priority.
+    under_way_to: BTreeMap<PoolName, [u64; 4]>,
 }
 
 #[derive(Default)]
@@ -33,6 +35,14 @@ struct Tenant {
     has: Room,
     asked_at: Timestamp,
     under_way: Room,
+}
+
+/// What a look at the lanes found.
+pub(super) struct LanesSeen {
+    pub(super) taken: Vec<(PoolName, u64)>,
+    /// Nothing where it does not matter.
+    pub(super) depths: Vec<LaneDepth>,
+    pub(super) shares: PriorityShares,
 }
 
 /// What somebody wants room for.
@@ -48,7 +58,7 @@ pub(super) struct Asked<'a> {
 #[derive(Debug, Default)]
 pub(super) struct LetIn {
     room: Room,
-    pools: BTreeMap<PoolName, u64>,
+    pools: BTreeMap<PoolName, [u64; 4]>,
 }
 
 impl Known {
@@ -67,31 +77,29 @@ impl Known {
         add(&mut known.has, known.under_way);
     }
 
-    pub(super) fn observe(
-        &mut self,
-        live: u64,
-        taken: &[(PoolName, u64)],
-        waiting: impl Iterator<Item = (PoolName, u64)>,
-        now: Timestamp,
-    ) {
-        self.live = live + self.under_way;
-        self.all.observe(now, live, taken.iter().map(|(_, jobs)| jobs).sum());
-        let mut pools: BTreeMap<PoolName, (u64, u64)> = BTreeMap::new();
+    pub(super) fn observe(&mut self, live: [u64; 4], lanes: &LanesSeen, now: Timestamp) {
+        let LanesSeen { taken, depths, shares } = lanes;
+        self.live = live.iter().sum::<u64>() + self.under_way;
+        let blank = Look { shares: *shares, ..Look::default() };
+        self.all.observe(now, &Look { waiting: live, taken: taken.iter().map(|(_, jobs)| jobs).sum(), ..blank });
+        let mut looks: BTreeMap<PoolName, Look> = BTreeMap::new();
         for (pool, jobs) in taken {
-            pools.entry(pool.clone()).or_default().1 = *jobs;
+            looks.entry(pool.clone()).or_insert(blank).taken = *jobs;
         }
-        for (pool, jobs) in waiting {
-            pools.entry(pool).or_default().0 += jobs;
+        for (pool, depth) in depths.iter().filter_map(|depth| Some((depth.pool.as_ref()?, depth))) {
+            looks.entry(pool.clone()).or_insert(blank).waiting[depth.lane.priority as usize] += depth.waiting;
         }
         for pool in self.under_way_to.keys() {
-            pools.entry(pool.clone()).or_default();
+            looks.entry(pool.clone()).or_insert(blank);
         }
-        self.pools.retain(|pool, _| pools.contains_key(pool));
-        for (pool, (waiting, taken)) in pools {
+        self.pools.retain(|pool, _| looks.contains_key(pool));
+        for (pool, look) in looks {
             let under_way = self.under_way_to.get(&pool).copied().unwrap_or_default();
             let meter = self.pools.entry(pool).or_default();
-            meter.observe(now, waiting, taken);
-            meter.admit(under_way);
+            meter.observe(now, &look);
+            for (priority, jobs) in Priority::ALL.into_iter().zip(under_way) {
+                meter.admit(now, priority, jobs);
+            }
         }
     }
 
@@ -116,9 +124,9 @@ impl Known {
             quotas.ceilings.admit_to(pool, priority, meter, now)?;
         }
         for pool in pools {
-            self.pools.entry(pool.clone()).or_default().admit(1);
-            *self.under_way_to.entry(pool.clone()).or_default() += 1;
-            *let_in.pools.entry(pool.clone()).or_default() += 1;
+            self.pools.entry(pool.clone()).or_default().admit(now, priority, 1);
+            self.under_way_to.entry(pool.clone()).or_default()[priority as usize] += 1;
+            let_in.pools.entry(pool.clone()).or_default()[priority as usize] += 1;
         }
         (self.live, self.under_way) = (self.live + more.jobs, self.under_way + more.jobs);
         self.count(tenant, more, let_in);
@@ -138,10 +146,12 @@ impl Known {
         self.under_way = self.under_way.saturating_sub(let_in.room.jobs);
         for (pool, jobs) in &let_in.pools {
             if let Some(under_way) = self.under_way_to.get_mut(pool) {
-                *under_way = under_way.saturating_sub(*jobs);
+                for (under_way, jobs) in under_way.iter_mut().zip(jobs) {
+                    *under_way = under_way.saturating_sub(*jobs);
+                }
             }
         }
-        self.under_way_to.retain(|_, jobs| *jobs > 0);
+        self.under_way_to.retain(|_, jobs| jobs.iter().any(|jobs| *jobs > 0));
         if let Some(known) = self.tenants.get_mut(tenant) {
             let Room { jobs, runs, stored_bytes } = let_in.room;
             known.under_way.jobs = known.under_way.jobs.saturating_sub(jobs);

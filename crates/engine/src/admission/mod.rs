@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::Inner;
 use crate::error::ApiError;
-use known::{Asked, Known, LetIn};
+use known::{Asked, Known, LanesSeen, LetIn};
 
 #[derive(Default)]
 pub(crate) struct Admission {
@@ -137,11 +137,11 @@ impl Inner {
     /// Looks at how much there is and how fast it is done.
     pub(crate) async fn meters_once(&self) -> Result<(), StoreError> {
         let quotas = self.config.quotas();
-        let live = self.ports.store.totals().await?.live.iter().sum();
+        let live = self.ports.store.totals().await?.live;
         let taken = self.ports.lanes.taken().await;
         let depths = if asks_for_pool(&quotas) { self.ports.lanes.depths(usize::MAX).await } else { Vec::new() };
-        let waiting = depths.into_iter().filter_map(|depth| Some((depth.pool?, depth.waiting)));
-        self.admission.known.lock().observe(live, &taken, waiting, self.ports.clock.now());
+        let seen = LanesSeen { taken, depths, shares: self.routing().pools.fairness().priorities };
+        self.admission.known.lock().observe(live, &seen, self.ports.clock.now());
         Ok(())
     }
 

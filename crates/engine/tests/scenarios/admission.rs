@@ -161,6 +161,8 @@ async fn nobody_is_promised_a_place_that_comes_too_late() {
     }
     let limited = limited.expect("a queue of more than ten seconds");
     assert_eq!(limited.by, LimitedBy::Ceiling);
+    let (accepted, why) = parted(stage.send(&caller(), vec![urgent("t"); 4]).await);
+    assert_eq!(accepted, 4, "critical ones do not wait behind them: {why:?}");
     let (accepted, _) = parted(stage.send_many("u", 9).await);
     assert_eq!(accepted, 9, "another pool has its own pace");
 }
