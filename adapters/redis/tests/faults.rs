@@ -61,6 +61,7 @@ async fn an_emptied_server_is_blank_and_everything_comes_back() {
     lanes.offer(jobs(0..5)).await;
     server.command("FLUSHALL").unwrap();
     assert!(claim(&lanes).await.is_empty());
+    assert!(lanes.depths(9).await.is_err(), "what was forgotten waits all the same");
     lanes.offer(jobs(5..6)).await;
     assert_eq!(lanes.condition().await, Condition::Blank);
     assert_eq!(lanes.adopt(layout(), Vec::new()).await, Adopted::Anew);
@@ -112,7 +113,7 @@ async fn a_server_that_hangs_is_away_within_the_timeout_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_costs_nothing_but_empty_answers() {
+async fn a_server_that_is_gone_costs_nothing_and_is_not_taken_for_an_empty_one() {
     let (mut server, lanes) = start().await;
     server.kill();
     lanes.offer(jobs(0..1)).await;
@@ -121,8 +122,9 @@ async fn a_server_that_is_gone_costs_nothing_but_empty_answers() {
     lanes.hold(vec![Hold { lane: gone.lane(), pool: DEFAULT_POOL.into(), token: token(0) }]).await;
     lanes.rebuild(Vec::new()).await;
     assert!(!lanes.release(vec![token(0)]).await);
-    assert!(lanes.demand().await.is_empty() && lanes.hungry().await.is_empty() && lanes.holding().await.is_empty());
-    assert!(lanes.depths(9).await.is_empty() && lanes.shares(9).await.is_empty());
+    assert!(lanes.hungry().await.is_empty());
+    assert!(lanes.demand().await.is_err() && lanes.depths(9).await.is_err() && lanes.taken().await.is_err());
+    assert!(lanes.holding().await.is_err() && lanes.shares(9).await.is_err());
     assert_eq!(lanes.adopt(layout(), Vec::new()).await, Adopted::Outdated);
     assert!(matches!(lanes.condition().await, Condition::Away(_)));
 }

@@ -5,7 +5,7 @@ use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Illegal;
 use lockgate_core::quotas::Limited;
 use lockgate_core::request::FieldError;
-use lockgate_ports::StoreError;
+use lockgate_ports::{LanesAway, StoreError};
 
 /// Errors by what the caller can do. `code` is stable and part of the API.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -84,6 +84,12 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) => Self::Unavailable(error.to_string()),
             StoreError::Corrupt(_) => Self::Internal(error.to_string()),
         }
+    }
+}
+
+impl From<LanesAway> for ApiError {
+    fn from(away: LanesAway) -> Self {
+        Self::Unavailable(away.to_string())
     }
 }
 

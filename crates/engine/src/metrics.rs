@@ -101,11 +101,16 @@ struct PriorityCounters {
 pub(crate) struct Levels {
     /// Not ended.
     pub(crate) live: [u64; 4],
+    pub(crate) dead: [u64; 4],
+    pub(crate) held: [u64; 4],
+}
+
+/// Gauges of what only the lanes know, by priority.
+#[derive(Default)]
+pub(crate) struct Waiting {
     pub(crate) queued: [u64; 4],
     /// Waiting for a time or a verdict.
     pub(crate) later: [u64; 4],
-    pub(crate) dead: [u64; 4],
-    pub(crate) held: [u64; 4],
 }
 
 /// Shared by clones.
@@ -243,10 +248,15 @@ impl Metrics {
     pub(crate) fn set_levels(&self, levels: &Levels) {
         for (i, counters) in self.by_priority.iter().enumerate() {
             counters.live.set(level(levels.live[i]));
-            counters.queue_depth.set(level(levels.queued[i]));
-            counters.retry_depth.set(level(levels.later[i]));
             counters.dlq_depth.set(level(levels.dead[i]));
             counters.inflight.set(level(levels.held[i]));
+        }
+    }
+
+    pub(crate) fn set_waiting(&self, waiting: &Waiting) {
+        for (i, counters) in self.by_priority.iter().enumerate() {
+            counters.queue_depth.set(level(waiting.queued[i]));
+            counters.retry_depth.set(level(waiting.later[i]));
         }
     }
 }

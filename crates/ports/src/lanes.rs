@@ -44,7 +44,7 @@ pub trait Lanes: Send + Sync {
 
     /// What could be claimed now if somebody had room for it: jobs whose limits are full are left out. What no pool may take
     /// is listed too, and never claimed. Costs what the list is long.
-    async fn demand(&self) -> Vec<Demand>;
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway>;
 
     /// Attempts that workers hold, each with the pool it runs in: after a start or a loss, limits count them again, room or
     /// not. Rates are not charged. Idempotent; an attempt that is known elsewhere moves.
@@ -55,17 +55,17 @@ pub trait Lanes: Send + Sync {
     async fn release(&self, attempts: Vec<AttemptToken>) -> bool;
 
     /// Attempts that hold something of a limit, so that a caller can compare them with the Store.
-    async fn holding(&self) -> Vec<AttemptToken>;
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway>;
 
     /// The limits of one lane as they stand now, for a person who asks why it waits.
     async fn limits(&self, lane: &LaneKey) -> Vec<LimitView>;
 
     /// How turns were shared out since the pools were adopted, by tenant; at most `limit`, those with the most claims first.
     /// Tenants that have had nothing to do for long are forgotten.
-    async fn shares(&self, limit: usize) -> Vec<TenantShare>;
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway>;
 
     /// How many jobs were claimed from the lanes of each pool since the pools were adopted; nothing where none was.
-    async fn taken(&self) -> Vec<(PoolName, u64)>;
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway>;
 
     /// Lanes whose window runs low while the Store has more. Every ask is new: one that was made before and never
     /// answered, because the Store failed for instance, is simply made again, and its late answer is ignored. One
@@ -73,7 +73,7 @@ pub trait Lanes: Send + Sync {
     async fn hungry(&self) -> Vec<Hungry>;
 
     /// Sub-queues with waiting jobs, deepest first; at most `limit`.
-    async fn depths(&self, limit: usize) -> Vec<LaneDepth>;
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway>;
 
     /// Takes the Store's word on how many jobs wait where, all lanes in one call. What was known of these lanes, claims too,
     /// is forgotten and asked for again from their start. Other lanes stay: their jobs were offered after the Store was read.
@@ -111,6 +111,11 @@ pub enum Condition {
     /// They cannot be asked: nothing can be claimed until they can, and nothing is lost.
     Away(Arc<str>),
 }
+
+/// The lanes could not be asked, or know nothing: how much waits is unknown, which is something else than nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lanes cannot say what waits ({0}); nothing is lost, and it goes on when they can")]
+pub struct LanesAway(pub Arc<str>);
 
 /// Free places of one worker.
 #[derive(Clone, Debug)]

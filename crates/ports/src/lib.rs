@@ -26,8 +26,8 @@ pub use counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, 
 pub use entropy::{Entropy, Mint};
 pub use kernel::{BreakerMove, BreakerView, Elsewhere, Kernel, OutputContent, OutputMeta, Sharing};
 pub use lanes::{
-    Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Seat,
-    Settlement, TenantShare,
+    Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView,
+    Page, Seat, Settlement, TenantShare,
 };
 pub use outlet::{Delivered, Outlet};
 pub use registry::{LEAVING_MAX, SEEN_LIFE, Sighting, Sightings, SnapshotWorker, WorkersSnapshot};

@@ -11,8 +11,8 @@ use lockgate_core::job::Job;
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_ports::memory::MemoryLanes;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement,
-    TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
+    Settlement, TenantShare,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -94,6 +94,11 @@ impl FaultyLanes {
         }
         Some(known.lanes.clone())
     }
+
+    /// The same, for who must know whether it was an answer.
+    async fn ask(&self) -> Result<Arc<MemoryLanes>, LanesAway> {
+        self.reach().await.ok_or_else(|| LanesAway("the call did not arrive".into()))
+    }
 }
 
 #[async_trait]
@@ -150,11 +155,8 @@ impl Lanes for FaultyLanes {
         }
     }
 
-    async fn demand(&self) -> Vec<Demand> {
-        match self.reach().await {
-            Some(lanes) => lanes.demand().await,
-            None => Vec::new(),
-        }
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway> {
+        self.ask().await?.demand().await
     }
 
     async fn hold(&self, attempts: Vec<Hold>) {
@@ -170,11 +172,8 @@ impl Lanes for FaultyLanes {
         }
     }
 
-    async fn holding(&self) -> Vec<AttemptToken> {
-        match self.reach().await {
-            Some(lanes) => lanes.holding().await,
-            None => Vec::new(),
-        }
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {
+        self.ask().await?.holding().await
     }
 
     async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
@@ -184,18 +183,12 @@ impl Lanes for FaultyLanes {
         }
     }
 
-    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
-        match self.reach().await {
-            Some(lanes) => lanes.shares(limit).await,
-            None => Vec::new(),
-        }
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway> {
+        self.ask().await?.shares(limit).await
     }
 
-    async fn taken(&self) -> Vec<(PoolName, u64)> {
-        match self.reach().await {
-            Some(lanes) => lanes.taken().await,
-            None => Vec::new(),
-        }
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.ask().await?.taken().await
     }
 
     async fn hungry(&self) -> Vec<Hungry> {
@@ -205,11 +198,8 @@ impl Lanes for FaultyLanes {
         }
     }
 
-    async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
-        match self.reach().await {
-            Some(lanes) => lanes.depths(limit).await,
-            None => Vec::new(),
-        }
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
+        self.ask().await?.depths(limit).await
     }
 
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {

@@ -20,8 +20,8 @@ use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement,
-    TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
+    Settlement, TenantShare,
 };
 use parking_lot::Mutex;
 use redis::Value;
@@ -111,6 +111,15 @@ impl RedisLanes {
         Err(Refused::Away)
     }
 
+    /// Why nobody can say what waits.
+    fn away(&self, refused: &Refused) -> LanesAway {
+        LanesAway(match refused {
+            Refused::Away => self.link.trouble(),
+            Refused::Blank => "Redis was emptied, and they are not rebuilt yet".into(),
+            Refused::Stale => "they follow pools that this process has not adopted yet".into(),
+        })
+    }
+
     /// What was said was not heard. Blank lanes are filled from the Store in any case.
     fn unheard(&self, refused: &Refused) {
         if !matches!(refused, Refused::Blank) {
@@ -176,8 +185,8 @@ impl Lanes for RedisLanes {
         self.settle_all(&settlements).await;
     }
 
-    async fn demand(&self) -> Vec<Demand> {
-        self.demanded().await.unwrap_or_default()
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway> {
+        self.demanded().await.map_err(|refused| self.away(&refused))
     }
 
     async fn hold(&self, attempts: Vec<Hold>) {
@@ -188,28 +197,28 @@ impl Lanes for RedisLanes {
         self.release_all(&attempts).await
     }
 
-    async fn holding(&self) -> Vec<AttemptToken> {
-        self.holders().await.unwrap_or_default()
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {
+        self.holders().await.map_err(|refused| self.away(&refused))
     }
 
     async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
         self.limits_of(lane).await.unwrap_or_default()
     }
 
-    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
-        self.tenant_shares(limit).await.unwrap_or_default()
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway> {
+        self.tenant_shares(limit).await.map_err(|refused| self.away(&refused))
     }
 
-    async fn taken(&self) -> Vec<(PoolName, u64)> {
-        self.claimed_by_pool().await.unwrap_or_default()
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.claimed_by_pool().await.map_err(|refused| self.away(&refused))
     }
 
     async fn hungry(&self) -> Vec<Hungry> {
         self.asks().await.unwrap_or_default()
     }
 
-    async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
-        self.lane_depths(limit).await.unwrap_or_default()
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
+        self.lane_depths(limit).await.map_err(|refused| self.away(&refused))
     }
 
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {

@@ -40,6 +40,8 @@ pub struct Meter {
     shares: PriorityShares,
     /// Who waited when that was last reckoned, and when it was.
     waiting: (Backlog, Timestamp),
+    /// Nothing is taken until the next look.
+    still: bool,
     /// Jobs taken in a second when there are enough of them. None until something was taken.
     pace: Option<f64>,
     /// Jobs whose senders were told to come back, and when they were counted.
@@ -64,7 +66,14 @@ impl Meter {
         let went_back = self.taken.is_some_and(|before| taken < before);
         self.taken = (!went_back).then_some(taken);
         (self.looked_at, self.was_busy, self.shares) = (now, is_busy, shares);
-        self.waiting = (Backlog::of(waiting), now);
+        (self.waiting, self.still) = ((Backlog::of(waiting), now), false);
+    }
+
+    /// Nobody could look, and nobody can take anything: who waits stays, and the pace is that of before when it goes on.
+    pub fn stand_still(&mut self, now: Timestamp) {
+        self.waiting = (self.backlog(now), now);
+        // What is taken from here to the next look is no measure of the pace.
+        (self.still, self.taken) = (true, None);
     }
 
     pub fn admit(&mut self, now: Timestamp, priority: Priority, jobs: u64) {
@@ -107,7 +116,8 @@ impl Meter {
     /// An empty queue stays empty: time in which nobody waited is no work done ahead.
     fn backlog(&self, now: Timestamp) -> Backlog {
         let (mut waiting, reckoned_at) = self.waiting;
-        waiting.drain(self.pace.unwrap_or(0.0) * now.since(reckoned_at).as_secs_f64(), self.shares);
+        let pace = self.pace.filter(|_| !self.still).unwrap_or(0.0);
+        waiting.drain(pace * now.since(reckoned_at).as_secs_f64(), self.shares);
         waiting
     }
 }
@@ -173,6 +183,17 @@ mod tests {
             assert_eq!(meter.waiting(at(millis)), waiting, "at {millis}");
         }
         assert_eq!(meter.waiting(at(32_000)), 40);
+    }
+
+    #[test]
+    fn while_nothing_can_be_taken_nobody_is_gone_and_the_pace_is_kept() {
+        let mut meter = after(30, 1_000, 100);
+        meter.stand_still(at(30_000));
+        meter.admit(at(60_000), Priority::Default, 1_000);
+        assert_eq!(meter.waiting(at(90_000)), 28_000);
+        meter.observe(at(90_000), &look(28_000, 3_000));
+        assert!((meter.pace().unwrap() - 100.0).abs() < 1.0, "{meter:?}");
+        assert_eq!(meter.waiting(at(91_000)), 27_900);
     }
 
     #[test]

@@ -103,6 +103,14 @@ impl Known {
         }
     }
 
+    /// The lanes could not be looked at: as long as nothing can be claimed, nothing that waits is on its way.
+    pub(super) fn stand_still(&mut self, live: [u64; 4], now: Timestamp) {
+        self.live = live.iter().sum::<u64>() + self.under_way;
+        for meter in self.pools.values_mut().chain([&mut self.all]) {
+            meter.stand_still(now);
+        }
+    }
+
     pub(super) fn admit(
         &mut self,
         quotas: &Quotas,

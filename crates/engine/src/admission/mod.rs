@@ -16,7 +16,7 @@ use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
 use lockgate_core::rate::Rate;
 use lockgate_core::request::{Caller, JobRequest};
 use lockgate_ports::memory::Buckets;
-use lockgate_ports::{Grant, StoreError};
+use lockgate_ports::{Grant, LanesAway, StoreError};
 use parking_lot::Mutex;
 
 use crate::Inner;
@@ -138,11 +138,19 @@ impl Inner {
     pub(crate) async fn meters_once(&self) -> Result<(), StoreError> {
         let quotas = self.config.quotas();
         let live = self.ports.store.totals().await?.live;
-        let taken = self.ports.lanes.taken().await;
-        let depths = if asks_for_pool(&quotas) { self.ports.lanes.depths(usize::MAX).await } else { Vec::new() };
-        let seen = LanesSeen { taken, depths, shares: self.routing().pools.fairness().priorities };
-        self.admission.known.lock().observe(live, &seen, self.ports.clock.now());
+        let seen = self.look_at_lanes(&quotas).await;
+        let (mut known, now) = (self.admission.known.lock(), self.ports.clock.now());
+        match seen {
+            Ok(seen) => known.observe(live, &seen, now),
+            Err(_) => known.stand_still(live, now),
+        }
         Ok(())
+    }
+
+    async fn look_at_lanes(&self, quotas: &Quotas) -> Result<LanesSeen, LanesAway> {
+        let taken = self.ports.lanes.taken().await?;
+        let depths = if asks_for_pool(quotas) { self.ports.lanes.depths(usize::MAX).await? } else { Vec::new() };
+        Ok(LanesSeen { taken, depths, shares: self.routing().pools.fairness().priorities })
     }
 
     pub(crate) fn refused(&self, limited: Limited) -> ApiError {

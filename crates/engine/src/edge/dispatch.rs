@@ -66,7 +66,9 @@ impl Inner {
         }
         let mut round = Round { moved: 0, again_at: self.pass_time().await };
         let mut out = Outgoing::default();
-        let unplaced = self.claim_all(by_pool(self.ports.lanes.demand().await), &routing, &mut out, &mut round).await;
+        // From lanes that are away nothing can be claimed.
+        let demand = self.ports.lanes.demand().await.unwrap_or_default();
+        let unplaced = self.claim_all(by_pool(demand), &routing, &mut out, &mut round).await;
         self.wake.feed.notify_one();
         let rejudged = out.stale.len();
         let judged = self.judge_again(std::mem::take(&mut out.stale)).await;

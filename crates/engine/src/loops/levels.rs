@@ -8,12 +8,12 @@ use std::time::Duration;
 use lockgate_core::ids::{JobSeq, PoolName};
 use lockgate_core::job::Duty;
 use lockgate_core::lane::ReadyKey;
-use lockgate_ports::{LaneDepth, StoreError};
+use lockgate_ports::{LaneDepth, LanesAway, StoreError};
 use tokio::sync::watch;
 
 use super::tick;
 use crate::Inner;
-use crate::metrics::{Levels, PoolLevel};
+use crate::metrics::{Levels, PoolLevel, PoolLevels, Waiting};
 
 const EVERY: Duration = Duration::from_secs(2);
 /// Whole rows are read to tell what is owed and since when, so this comes round more rarely.
@@ -41,24 +41,34 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     async fn levels_once(&self) -> Result<(), StoreError> {
+        self.metrics.governance.breakers(&self.ports.kernel.breakers());
+        self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
         let totals = self.ports.store.totals().await?;
-        let held = self.edge.held();
-        let mut levels = Levels { live: totals.live, dead: totals.dead_letters, held, ..Levels::default() };
-        let depths = self.ports.lanes.depths(usize::MAX).await;
+        let (live, held) = (totals.live, self.edge.held());
+        self.metrics.set_levels(&Levels { live, dead: totals.dead_letters, held });
+        if let Err(away) = self.queues_once(live, held).await {
+            tracing::warn!(%away, "what waits could not be read; its gauges keep their last value");
+        }
+        Ok(())
+    }
+
+    /// Lanes that are away have no empty queues: nothing is set then, and whoever asks for levels sees how old they are.
+    async fn queues_once(&self, live: [u64; 4], held: [u64; 4]) -> Result<(), LanesAway> {
+        let depths = self.ports.lanes.depths(usize::MAX).await?;
+        let shares = self.ports.lanes.shares(TENANTS_SHOWN).await?;
+        let mut waiting = Waiting::default();
         for depth in &depths {
-            levels.queued[depth.lane.priority as usize] += depth.waiting;
+            waiting.queued[depth.lane.priority as usize] += depth.waiting;
         }
-        for (p, live) in totals.live.into_iter().enumerate() {
-            levels.later[p] = live.saturating_sub(held[p] + levels.queued[p]);
+        for (p, live) in live.into_iter().enumerate() {
+            waiting.later[p] = live.saturating_sub(held[p] + waiting.queued[p]);
         }
-        self.metrics.set_levels(&levels);
+        self.metrics.set_waiting(&waiting);
         let pools = self.pool_levels(&depths);
         self.metrics.pools.set(&pools);
         self.show(&pools).await;
-        self.levels.send_replace(Arc::new(pools));
-        self.metrics.sharing.set(&self.ports.lanes.shares(TENANTS_SHOWN).await, self.ports.clock.now());
-        self.metrics.governance.breakers(&self.ports.kernel.breakers());
-        self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
+        self.levels.send_replace(PoolLevels::looked_at_now(pools));
+        self.metrics.sharing.set(&shares, self.ports.clock.now());
         Ok(())
     }
 

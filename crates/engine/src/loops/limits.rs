@@ -31,7 +31,10 @@ impl Inner {
         if !self.leads(Lead::Limits, self.settings.limits_every).await? {
             return Ok(());
         }
-        let counted = self.ports.lanes.holding().await;
+        let Ok(counted) = self.ports.lanes.holding().await else {
+            *suspects = suspected;
+            return Ok(());
+        };
         if counted.is_empty() {
             return Ok(());
         }

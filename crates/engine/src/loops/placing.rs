@@ -50,13 +50,15 @@ impl Inner {
         let span = placing_span(&self.settings.limits);
         // Before the look: a configuration that comes in between is a new chance.
         let routing = self.routing().id().clone();
-        let waiting = self.ports.lanes.demand().await;
+        // What cannot be seen is not gone: it has been hopeless for as long as before.
+        let Ok(waiting) = self.ports.lanes.demand().await else { return Ok(()) };
         let hopeless = waiting.iter().filter_map(|demand| Some((demand.shape.clone(), self.edge.hopeless(&demand.shape)?)));
         let given_up = self.hopeless.look(hopeless.collect(), &routing, now, span);
         if given_up.is_empty() || !self.leads(Lead::Placing, self.settings.expire_every).await? {
             return Ok(());
         }
-        for depth in self.ports.lanes.depths(usize::MAX).await {
+        let Ok(depths) = self.ports.lanes.depths(usize::MAX).await else { return Ok(()) };
+        for depth in depths {
             let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) else { continue };
             if depth.oldest.is_none_or(|oldest| oldest.due_at <= now - span) {
                 self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await?;

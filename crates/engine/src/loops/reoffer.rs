@@ -40,7 +40,9 @@ impl Inner {
         let lanes: Vec<LaneKey> = if all {
             self.ports.store.ready_lanes().await?.into_iter().map(|(lane, _)| lane).collect()
         } else {
-            self.ports.lanes.depths(LANES).await.into_iter().map(|depth| depth.lane).collect()
+            // Lanes that are away are rebuilt as a whole when they are back.
+            let Ok(depths) = self.ports.lanes.depths(LANES).await else { return Ok(()) };
+            depths.into_iter().map(|depth| depth.lane).collect()
         };
         for lane in lanes {
             let head = self.ports.store.ready(&lane, None, HEAD).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::PoolName;
 use parking_lot::Mutex;
@@ -9,6 +10,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::Instant;
 
 use super::catalogue::Catalogue;
 use super::level;
@@ -34,8 +36,30 @@ pub struct PoolLevel {
     pub busy: u64,
 }
 
+/// What was looked at longer ago says nothing of now. Five looks.
+const FRESH: Duration = Duration::from_secs(10);
+
 /// Every pool of the configuration, as they were looked at last; none before that.
-pub type PoolLevels = Arc<BTreeMap<PoolName, PoolLevel>>;
+#[derive(Clone, Debug, Default)]
+pub struct PoolLevels {
+    pools: Arc<BTreeMap<PoolName, PoolLevel>>,
+    looked_at: Option<Instant>,
+}
+
+impl PoolLevels {
+    pub fn looked_at_now(pools: BTreeMap<PoolName, PoolLevel>) -> Self {
+        Self { pools: Arc::new(pools), looked_at: Some(Instant::now()) }
+    }
+
+    pub fn get(&self, pool: &PoolName) -> Option<&PoolLevel> {
+        self.pools.get(pool)
+    }
+
+    /// Not if nobody could look for a while: who acts on what was then takes a backlog that came since for none.
+    pub fn is_fresh(&self) -> bool {
+        self.looked_at.is_some_and(|at| at.elapsed() <= FRESH)
+    }
+}
 
 #[derive(Clone)]
 pub(crate) struct PoolMetrics {

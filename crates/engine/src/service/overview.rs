@@ -112,7 +112,7 @@ impl Engine {
 
     pub async fn queues(&self) -> Result<Queues, ApiError> {
         let totals = self.inner.ports.store.totals().await?;
-        let lanes = self.inner.ports.lanes.depths(LANES_MAX).await;
+        let lanes = self.inner.ports.lanes.depths(LANES_MAX).await?;
         Ok(Queues {
             lanes: lanes
                 .into_iter()

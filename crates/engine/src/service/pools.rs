@@ -32,14 +32,28 @@ pub struct PoolView {
 const CONFLICTS_MAX: usize = 8;
 
 impl Engine {
-    pub async fn pools(&self) -> Vec<PoolView> {
-        let routing = self.inner.routing();
+    /// All of them, unless the lanes cannot say what waits.
+    pub async fn pools(&self) -> Result<Vec<PoolView>, ApiError> {
         let mut waiting: BTreeMap<PoolName, u64> = BTreeMap::new();
-        for depth in self.inner.ports.lanes.depths(usize::MAX).await {
+        for depth in self.inner.ports.lanes.depths(usize::MAX).await? {
             if let Some(pool) = depth.pool {
                 *waiting.entry(pool).or_default() += depth.waiting;
             }
         }
+        Ok(self.pool_views(|pool| waiting.get(pool).copied()))
+    }
+
+    /// One pool, for who changed it: that is told in any case, if need be with what waited when the lanes last said it.
+    pub async fn pool(&self, name: &PoolName) -> Option<PoolView> {
+        let pools = self.pools().await.unwrap_or_else(|_| {
+            let known = self.inner.levels.borrow().clone();
+            self.pool_views(|pool| known.get(pool).map(|level| level.waiting))
+        });
+        pools.into_iter().find(|view| view.pool.name == *name)
+    }
+
+    fn pool_views(&self, waiting: impl Fn(&PoolName) -> Option<u64>) -> Vec<PoolView> {
+        let routing = self.inner.routing();
         let workers = self.workers();
         let view = |pool: &Pool| {
             let members = || workers.iter().filter(|view| view.profile.pool == pool.name);
@@ -49,7 +63,7 @@ impl Engine {
                 workers: members().count(),
                 slots: members().map(|view| u64::from(view.profile.slots)).sum(),
                 busy: members().map(|view| view.busy as u64).sum(),
-                waiting: waiting.get(&pool.name).copied().unwrap_or_default(),
+                waiting: waiting(&pool.name).unwrap_or_default(),
                 pool: pool.clone(),
             }
         };

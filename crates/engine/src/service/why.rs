@@ -133,7 +133,7 @@ impl Inner {
     async fn explain_waiting(&self, job: &Job, why: &mut Why) {
         let lane = job.lane();
         let depths = self.ports.lanes.depths(usize::MAX).await;
-        why.lane_waiting = depths.iter().find(|depth| depth.lane == lane).map(|depth| depth.waiting);
+        why.lane_waiting = depths.iter().flatten().find(|depth| depth.lane == lane).map(|depth| depth.waiting);
         why.limits = self.ports.lanes.limits(&lane).await;
         why.limits.extend(self.pool_limit(&lane.shape));
         why.tries = self.placing_tries(job, &lane.shape);

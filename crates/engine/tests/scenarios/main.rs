@@ -6,6 +6,7 @@ mod bounds;
 mod bypasses;
 mod cluster;
 mod families;
+mod lanes;
 mod letters;
 mod memos;
 mod numbers;

@@ -74,7 +74,7 @@ async fn a_faulty_file_changes_nothing_and_names_every_fault() {
     let refused = stage.try_pools("topics: {t: nowhere, u: fst}\npools: {fast: {dispatch: pull}}\n").await;
     let Err(ApiError::Invalid(errors)) = refused else { panic!("{refused:?}") };
     assert!(errors.len() >= 3, "{errors:?}");
-    assert_eq!(stage.engine.pools().await.len(), 2);
+    assert_eq!(stage.engine.pools().await.expect("told").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,7 +403,7 @@ async fn two_operators_at_once_do_not_undo_each_other() {
         stage.engine.set_pool_state(&caller, &slow, Some(Closed::Draining)),
     );
     assert!(a.is_ok() && b.is_ok());
-    let states: Vec<_> = stage.engine.pools().await.iter().map(|view| view.closed).collect();
+    let states: Vec<_> = stage.engine.pools().await.expect("told").iter().map(|view| view.closed).collect();
     assert_eq!(states, [Some(Closed::Paused), Some(Closed::Draining)]);
 }
 

@@ -44,7 +44,7 @@ async fn what_a_worker_does_is_known_at_every_process_within_a_beat() {
     let view = only(one.engine.workers());
     assert_eq!((view.status, view.busy, view.load), (WorkerStatus::Elsewhere, 1, HOT));
     assert!(view.last_beat.is_some());
-    let pool = one.engine.pools().await.pop().expect("a pool");
+    let pool = one.engine.pools().await.expect("told").pop().expect("a pool");
     assert_eq!((pool.workers, pool.slots, pool.busy), (1, 3, 1));
     worker.drain().await;
     pass_beating(&mut worker, HOT, Duration::from_secs(4)).await;

@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bypasses::Switched;
+use super::lanes::Distant;
 use super::traces::Recorder;
 
 /// Longer than anything here may take, in virtual time.
@@ -52,6 +53,8 @@ pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) lanes: Arc<MemoryLanes>,
+    /// Whether the lanes are out of reach.
+    pub(crate) lanes_off: Arc<AtomicBool>,
     bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
@@ -121,12 +124,13 @@ impl Stage {
         let Ground { store, lanes, bus, counters, clock, entropy } = ground;
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
+        let lanes_off = Arc::new(AtomicBool::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
         let outlet = Arc::new(MemoryOutlet::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
-            lanes: lanes.clone(),
+            lanes: Arc::new(Distant { lanes: lanes.clone(), off: lanes_off.clone() }),
             bus: bus.clone(),
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
@@ -147,6 +151,7 @@ impl Stage {
             engine,
             store,
             lanes,
+            lanes_off,
             bus,
             registry,
             kernel_off,

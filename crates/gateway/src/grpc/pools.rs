@@ -16,9 +16,7 @@ use crate::configs;
 #[tonic::async_trait]
 impl Pools for PoolsService {
     async fn list_pools(&self, _: Request<v1::ListPoolsRequest>) -> Reply<v1::ListPoolsResponse> {
-        let in_force = configs::in_force(&self.0.engine, SnapshotKind::Pools).await;
-        let pools = self.0.engine.pools().await.iter().map(status).collect();
-        answer(in_force.map(|known| v1::ListPoolsResponse { pools, snapshot: known.snapshot.to_string() }))
+        answer(self.list_all().await)
     }
 
     async fn set_pool_state(&self, request: Request<v1::SetPoolStateRequest>) -> Reply<v1::SetPoolStateResponse> {
@@ -52,12 +50,17 @@ impl Pools for PoolsService {
 }
 
 impl PoolsService {
+    async fn list_all(&self) -> Result<v1::ListPoolsResponse, ApiError> {
+        let in_force = configs::in_force(&self.0.engine, SnapshotKind::Pools).await?;
+        let pools = self.0.engine.pools().await?.iter().map(status).collect();
+        Ok(v1::ListPoolsResponse { pools, snapshot: in_force.snapshot.to_string() })
+    }
+
     async fn set_state(&self, caller: &Caller, wire: v1::SetPoolStateRequest) -> Result<v1::SetPoolStateResponse, ApiError> {
         let state = known_state(wire.state())?;
         let name = PoolName::from(wire.pool);
         self.0.engine.set_pool_state(caller, &name, state).await?;
-        let pools = self.0.engine.pools().await;
-        Ok(v1::SetPoolStateResponse { pool: pools.iter().find(|view| view.pool.name == name).map(status) })
+        Ok(v1::SetPoolStateResponse { pool: self.0.engine.pool(&name).await.as_ref().map(status) })
     }
 
     async fn activate(

@@ -66,10 +66,12 @@ impl Asked {
     }
 
     fn level(&self, levels: &PoolLevels) -> Result<PoolLevel, ApiError> {
+        // An autoscaler that is told 0, or what was long ago, would scale down in front of a backlog.
+        if !levels.is_fresh() {
+            return Err(ApiError::Unavailable("the queues could not be looked at lately; ask again".into()));
+        }
         match levels.get(&self.pool) {
             Some(level) => Ok(*level),
-            // Nothing was looked at yet: an autoscaler that is told 0 would scale down.
-            None if levels.is_empty() => Err(ApiError::Unavailable("the queues were not looked at yet; ask again".into())),
             None => Err(ApiError::invalid("pool", format_args!("there is no pool {:?}", self.pool.as_str()))),
         }
     }
@@ -138,6 +140,8 @@ fn float(n: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Asked, ApiError> {
@@ -161,6 +165,17 @@ mod tests {
             ["waitingPerReplica", "activationWaiting", "pool"]
         );
         assert_eq!(fields(&[("pool", "cpu"), ("waitingperreplica", "7")]), ["waitingperreplica"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_could_look_at_lately_is_not_told() {
+        let asked = Asked { pool: "cpu".into(), waiting: 1, rest: 0 };
+        let level = PoolLevel { waiting: 7, ..PoolLevel::default() };
+        let levels = PoolLevels::looked_at_now([(asked.pool.clone(), level)].into());
+        assert_eq!(asked.level(&levels).expect("a moment ago").waiting, 7);
+        assert!(matches!(asked.level(&PoolLevels::default()), Err(ApiError::Unavailable(_))), "never");
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert!(matches!(asked.level(&levels), Err(ApiError::Unavailable(_))));
     }
 
     #[test]

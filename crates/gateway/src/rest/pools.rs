@@ -17,7 +17,7 @@ use crate::{Shared, configs};
 #[utoipa::path(get, path = "/v1/pools", operation_id = "list_pools", responses((status = 200, body = Pools)))]
 pub(super) async fn list(State(shared): State<Shared>) -> Answer<Json<Pools>> {
     let in_force = configs::in_force(&shared.engine, SnapshotKind::Pools).await?;
-    Ok(Json(Pools::new(&shared.engine.pools().await, &in_force.snapshot)))
+    Ok(Json(Pools::new(&shared.engine.pools().await?, &in_force.snapshot)))
 }
 
 /// Stop giving the pool's workers jobs. Its jobs wait for it. Answers when nothing new starts there.
@@ -60,8 +60,7 @@ pub(super) async fn drain(
 async fn change(shared: &Shared, caller: &Caller, pool: String, state: Option<Closed>) -> Answer<Json<PoolChanged>> {
     let name = PoolName::from(pool);
     shared.engine.set_pool_state(caller, &name, state).await.map_err(unnamed)?;
-    let pools = shared.engine.pools().await;
-    Ok(Json(PoolChanged::new(pools.iter().find(|view| view.pool.name == name))))
+    Ok(Json(PoolChanged::new(shared.engine.pool(&name).await.as_ref())))
 }
 
 /// Let a worker finish what it holds and leave.

@@ -8,8 +8,8 @@ use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use lockgate_core::pools::Pools;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement,
-    TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
+    Settlement, TenantShare,
 };
 
 use super::{Bug, Planted};
@@ -56,7 +56,7 @@ impl Lanes for PlantedLanes {
         self.lanes.settle(settlements).await;
     }
 
-    async fn demand(&self) -> Vec<Demand> {
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway> {
         self.lanes.demand().await
     }
 
@@ -68,7 +68,7 @@ impl Lanes for PlantedLanes {
         !self.planted.is(Bug::LimitsNeverFreed) && self.lanes.release(attempts).await
     }
 
-    async fn holding(&self) -> Vec<AttemptToken> {
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {
         self.lanes.holding().await
     }
 
@@ -76,11 +76,11 @@ impl Lanes for PlantedLanes {
         self.lanes.limits(lane).await
     }
 
-    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway> {
         self.lanes.shares(limit).await
     }
 
-    async fn taken(&self) -> Vec<(PoolName, u64)> {
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
         self.lanes.taken().await
     }
 
@@ -88,7 +88,7 @@ impl Lanes for PlantedLanes {
         self.lanes.hungry().await
     }
 
-    async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
         self.lanes.depths(limit).await
     }
 

@@ -228,7 +228,7 @@ impl Serve {
 
     /// Whether the pool of the built-in worker is configured.
     async fn has_pool(&self, engine: &Engine) -> bool {
-        engine.pools().await.iter().any(|view| view.pool.name.as_str() == self.worker_pool)
+        engine.pool(&self.worker_pool.as_str().into()).await.is_some()
     }
 
     fn kernel(

@@ -51,7 +51,7 @@ async fn play(lanes: Arc<dyn Lanes>, words: &[u64]) {
     let mut crowd = Crowd { stage, pools, claimed: BTreeMap::new(), running: BTreeMap::new(), paces: BTreeMap::new() };
     for word in words {
         crowd.step(Dice(*word)).await;
-        assert_eq!(crowd.stage.lanes.holding().await, crowd.running.keys().cloned().collect::<Vec<_>>());
+        assert_eq!(crowd.stage.holding().await, crowd.running.keys().cloned().collect::<Vec<_>>());
     }
     crowd.finish().await;
 }
@@ -206,7 +206,7 @@ impl Crowd {
             let serving = (job.request.topic.as_str() == "noop").then(|| "right".into());
             assert_ne!(self.full(&job.lane(), serving.as_ref()), None, "not claimed: {:?}", job.lane());
         }
-        for demand in self.stage.lanes.demand().await {
+        for demand in self.stage.demand().await {
             let mut lanes = self.stage.rows().map(|job| job.lane()).filter(|lane| lane.shape.topic == demand.shape.topic);
             assert!(lanes.any(|lane| self.full(&lane, None).is_none()), "nobody could take {demand:?}");
         }
@@ -250,7 +250,7 @@ impl Crowd {
             let tokens: Vec<_> = std::mem::take(&mut self.running).into_keys().collect();
             self.stage.lanes.release(tokens).await;
         }
-        assert_eq!(self.stage.lanes.demand().await, []);
-        assert_eq!(self.stage.lanes.holding().await, []);
+        assert_eq!(self.stage.demand().await, []);
+        assert_eq!(self.stage.holding().await, []);
     }
 }

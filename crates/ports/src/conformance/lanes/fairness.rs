@@ -130,14 +130,14 @@ pub async fn shares_say_what_tenants_got_and_were_entitled_to(mut stage: Stage) 
         }
     }
     stage.refill().await;
-    assert_eq!(stage.lanes.taken().await, [("default".into(), 20)]);
-    let shares = stage.lanes.shares(9).await;
+    assert_eq!(stage.taken().await, [("default".into(), 20)]);
+    let shares = stage.shares(9).await;
     let names: Vec<_> = shares.iter().map(|share| (share.tenant.to_string(), share.claims)).collect();
     assert_eq!(names, [("heavy".into(), 15), ("light".into(), 5)]);
     assert!((shares[0].entitled - 15.0).abs() < 0.01 && (shares[1].entitled - 5.0).abs() < 0.01, "{shares:?}");
     let oldest: Vec<_> = shares.iter().map(|share| share.oldest.map(Timestamp::as_millis)).collect();
     assert_eq!(oldest, [Some(2_000), Some(1_500)]);
-    assert_eq!(stage.lanes.shares(1).await.len(), 1);
+    assert_eq!(stage.shares(1).await.len(), 1);
 }
 
 /// A tenant that has nothing to claim is entitled to nothing meanwhile.
@@ -145,7 +145,7 @@ pub async fn a_tenant_without_work_is_entitled_to_nothing(mut stage: Stage) {
     stage.wait_many(10, &tenant("a")).await;
     stage.wait(&tenant("b")).await;
     stage.drain(&["echo"], 1).await;
-    let shares = stage.lanes.shares(9).await;
+    let shares = stage.shares(9).await;
     let entitled = |name: &str| shares.iter().find(|share| share.tenant.as_str() == name).map(|share| share.entitled);
     assert!(entitled("b").is_some_and(|turns| turns <= 1.0), "{shares:?}");
     assert!(entitled("a").is_some_and(|turns| turns >= 10.0), "{shares:?}");

@@ -36,7 +36,7 @@ pub async fn attempts_that_run_already_count_after_a_start(mut stage: Stage) {
     let hold = |seq| Hold { lane: lane.clone(), pool: "default".into(), token: token(seq) };
     stage.lanes.hold(vec![hold(71), hold(72), hold(72)]).await;
     stage.lanes.hold(vec![hold(71)]).await;
-    let mut holding = stage.lanes.holding().await;
+    let mut holding = stage.holding().await;
     holding.sort();
     assert_eq!(holding, [token(71), token(72)]);
     assert!(stage.claim(&["echo"], 9).await.is_empty());
@@ -68,7 +68,7 @@ pub async fn a_token_freed_twice_frees_once(mut stage: Stage) {
     stage.lanes.release(vec![tokens[0].clone(), tokens[0].clone()]).await;
     stage.release(&tokens[0]).await;
     assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
-    assert_eq!(stage.lanes.holding().await, [tokens[1].clone()]);
+    assert_eq!(stage.holding().await, [tokens[1].clone()]);
 }
 
 pub async fn new_pools_keep_what_is_held(mut stage: Stage) {
@@ -80,7 +80,7 @@ pub async fn new_pools_keep_what_is_held(mut stage: Stage) {
     let wider = TWO_AT_ONCE.replace("max_concurrent: 2", "max_concurrent: 3");
     stage.adopt(&wider).await;
     let started = stage.start(under_way).await;
-    let mut holding = stage.lanes.holding().await;
+    let mut holding = stage.holding().await;
     holding.sort();
     let mut expected = [running, started.clone()];
     expected.sort();

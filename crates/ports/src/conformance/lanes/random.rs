@@ -187,6 +187,6 @@ impl Game {
         let left: Vec<_> = self.stage.rows().map(|job| (job.lane(), job.ready_key())).collect();
         assert!(left.is_empty(), "never claimed: {left:?}");
         assert_eq!(self.dispatched, self.submitted);
-        assert_eq!(self.stage.lanes.depths(9).await, [], "nothing waits any more");
+        assert_eq!(self.stage.depths(9).await, [], "nothing waits any more");
     }
 }

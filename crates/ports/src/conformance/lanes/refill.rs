@@ -96,9 +96,9 @@ pub async fn a_steady_stream_catches_up_with_its_refills(mut stage: Stage) {
 pub async fn rebuilt_lanes_are_read_from_their_start(mut stage: Stage) {
     let jobs: Vec<_> = (0..BACKLOG).map(|_| stage.commit(&Spec::default())).collect();
     stage.lanes.rebuild(stage.ready_lanes()).await;
-    assert_eq!(stage.lanes.depths(9).await[0].waiting, BACKLOG as u64);
+    assert_eq!(stage.depths(9).await[0].waiting, BACKLOG as u64);
     assert_eq!(stage.drain(&["echo"], 100).await, jobs.iter().map(|job| job.seq.0).collect::<Vec<_>>());
-    assert_eq!(stage.lanes.depths(9).await, []);
+    assert_eq!(stage.depths(9).await, []);
 }
 
 pub async fn a_job_offered_while_the_lanes_are_rebuilt_is_not_lost(mut stage: Stage) {

@@ -19,7 +19,7 @@ pub async fn never_more_than_the_seats_ask_for(mut stage: Stage) {
 pub async fn a_waiting_job_is_not_added_twice(mut stage: Stage) {
     let job = stage.wait(&Spec::default()).await;
     stage.offer(&[job.clone(), job.clone()]).await;
-    assert_eq!(stage.lanes.depths(9).await[0].waiting, 1);
+    assert_eq!(stage.depths(9).await[0].waiting, 1);
     assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
 }
 
@@ -78,23 +78,23 @@ pub async fn depths_count_what_waits_deepest_first(mut stage: Stage) {
     stage.wait_many(2, &tenant("few")).await;
     let many = stage.wait_many(300, &tenant("many")).await;
     stage.wait_many(20, &tenant("some")).await;
-    let depths = stage.lanes.depths(2).await;
+    let depths = stage.depths(2).await;
     let names: Vec<_> = depths.iter().map(|depth| (depth.lane.tenant.to_string(), depth.waiting)).collect();
     assert_eq!(names, [("many".into(), 300), ("some".into(), 20)]);
     assert_eq!(depths[0].oldest, Some(many[0].ready_key()));
     let claims = stage.claim_for(&[(&["echo"], 3)]).await;
     // A claimed job is still SCHEDULED in the Store: it counts until it is settled.
-    assert_eq!(stage.lanes.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 322);
+    assert_eq!(stage.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 322);
     for claim in claims {
         stage.dispatch(claim).await;
     }
-    assert_eq!(stage.lanes.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 319);
+    assert_eq!(stage.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 319);
     stage.drain(&["echo"], 50).await;
-    assert_eq!(stage.lanes.depths(9).await, []);
+    assert_eq!(stage.depths(9).await, []);
 }
 
 pub async fn demand_counts_what_could_be_claimed_by_shape(mut stage: Stage) {
-    assert_eq!(stage.lanes.demand().await, []);
+    assert_eq!(stage.demand().await, []);
     stage.wait_many(2, &topic("echo")).await;
     stage.wait(&Spec { priority: Priority::Low, ..tenant("other") }).await;
     stage.wait(&topic("noop")).await;
@@ -107,13 +107,13 @@ pub async fn demand_counts_what_could_be_claimed_by_shape(mut stage: Stage) {
         urgency: Priority::Default,
         waiting: 1,
     };
-    assert_eq!(stage.lanes.demand().await, std::slice::from_ref(&noop));
+    assert_eq!(stage.demand().await, std::slice::from_ref(&noop));
     let job = claims[0].job.clone().unwrap_or_else(|| Arc::new(job(&topic("echo"), claims[0].key.seq.0)));
     let returned = Settlement::Returned { lane: claims[0].lane.clone(), key: claims[0].key, job };
     stage.lanes.settle(vec![returned]).await;
     assert_eq!(stage.demanded().await, [("echo".into(), 1), ("noop".into(), 1)]);
     stage.drain(&["echo", "noop"], 9).await;
-    assert_eq!(stage.lanes.demand().await, []);
+    assert_eq!(stage.demand().await, []);
 }
 
 /// Workers do not look at concurrency keys: a thousand of them are one thing to ask for.
@@ -127,7 +127,7 @@ pub async fn jobs_that_differ_for_limits_only_are_one_demand(mut stage: Stage) {
         urgency: Priority::Default,
         waiting: 3,
     };
-    assert_eq!(stage.lanes.demand().await, [demand]);
+    assert_eq!(stage.demand().await, [demand]);
     assert_eq!(stage.drain(&["echo"], 9).await.len(), 3);
 }
 
@@ -138,8 +138,8 @@ pub async fn what_no_pool_takes_is_counted_and_never_claimed(mut stage: Stage) {
     stage.wait(&topic("echo")).await;
     assert_eq!(stage.drain(&["echo", "nobody.knows"], 9).await.len(), 1);
     let demand = Demand { pool: None, shape: lost.lane().shape, urgency: Priority::Default, waiting: 1 };
-    assert_eq!(stage.lanes.demand().await, [demand]);
-    let depths = stage.lanes.depths(9).await;
+    assert_eq!(stage.demand().await, [demand]);
+    let depths = stage.depths(9).await;
     assert_eq!((depths.len(), depths[0].pool.clone(), depths[0].waiting), (1, None, 1));
     stage.adopt("topics: {\"*\": default}\npools: {default: {}}").await;
     assert_eq!(stage.drain(&["nobody.knows"], 9).await, [lost.seq.0]);
@@ -150,7 +150,7 @@ pub async fn jobs_wait_in_the_first_pool_of_their_topic(mut stage: Stage) {
     let echo = stage.wait(&topic("echo")).await;
     let noop = stage.wait(&topic("noop")).await;
     let both: &[(&[&'static str], usize)] = &[(&["echo", "noop"], 9)];
-    let pools: Vec<_> = stage.lanes.depths(9).await.into_iter().map(|depth| depth.pool).collect();
+    let pools: Vec<_> = stage.depths(9).await.into_iter().map(|depth| depth.pool).collect();
     assert_eq!(pools.len(), 2);
     assert!(pools.contains(&Some("fast".into())) && pools.contains(&Some("slow".into())));
     assert_eq!(seqs(&stage.claim_in("slow", "slow", both).await.claims), [noop.seq.0]);

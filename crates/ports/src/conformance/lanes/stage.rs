@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockgate_core::ids::{AttemptToken, JobSeq};
+use lockgate_core::ids::{AttemptToken, JobSeq, PoolName};
 use lockgate_core::job::{Env, Job, submit};
 use lockgate_core::lane::{LaneKey, Priority, ReadyKey, Shape};
 use lockgate_core::limits::Limits;
@@ -14,7 +14,9 @@ use lockgate_core::retry::Jitter;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 
-use crate::lanes::{Claim, ClaimRequest, Claimed, Demand, Hungry, Lanes, Layout, Page, Seat, Settlement};
+use crate::lanes::{
+    Claim, ClaimRequest, Claimed, Demand, Hungry, LaneDepth, Lanes, LanesAway, Layout, Page, Seat, Settlement, TenantShare,
+};
 
 /// A job to be made.
 #[derive(Clone, Debug)]
@@ -154,9 +156,29 @@ impl Stage {
         pools
     }
 
+    pub async fn demand(&self) -> Vec<Demand> {
+        said(self.lanes.demand().await)
+    }
+
+    pub async fn holding(&self) -> Vec<AttemptToken> {
+        said(self.lanes.holding().await)
+    }
+
+    pub async fn shares(&self, limit: usize) -> Vec<TenantShare> {
+        said(self.lanes.shares(limit).await)
+    }
+
+    pub async fn taken(&self) -> Vec<(PoolName, u64)> {
+        said(self.lanes.taken().await)
+    }
+
+    pub async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
+        said(self.lanes.depths(limit).await)
+    }
+
     /// Topics somebody could be asked for, with how many of their jobs are in memory.
     pub async fn demanded(&self) -> Vec<(String, usize)> {
-        let mut demand: Vec<_> = self.lanes.demand().await.iter().map(of_topic).collect();
+        let mut demand: Vec<_> = self.demand().await.iter().map(of_topic).collect();
         demand.sort();
         demand
     }
@@ -289,4 +311,9 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         gate: None,
         memo: None,
     }
+}
+
+/// No case takes the lanes away.
+fn said<T>(answer: Result<T, LanesAway>) -> T {
+    answer.unwrap_or_else(|away| panic!("{away}"))
 }

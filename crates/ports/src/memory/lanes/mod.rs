@@ -33,7 +33,8 @@ pub use bounds::Bounds;
 use state::State;
 
 use crate::lanes::{
-    Adopted, ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, Layout, LimitView, Page, Settlement, TenantShare,
+    Adopted, ClaimRequest, Claimed, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page, Settlement,
+    TenantShare,
 };
 
 /// Until [`adopt`](Lanes::adopt) says otherwise, one pool takes everything.
@@ -85,8 +86,8 @@ impl Lanes for MemoryLanes {
         }
     }
 
-    async fn demand(&self) -> Vec<Demand> {
-        self.state.lock().demand()
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway> {
+        Ok(self.state.lock().demand())
     }
 
     async fn hold(&self, attempts: Vec<Hold>) {
@@ -100,28 +101,28 @@ impl Lanes for MemoryLanes {
         self.state.lock().release(&attempts)
     }
 
-    async fn holding(&self) -> Vec<AttemptToken> {
-        self.state.lock().holds.tokens().cloned().collect()
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {
+        Ok(self.state.lock().holds.tokens().cloned().collect())
     }
 
     async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
         self.state.lock().limits(lane)
     }
 
-    async fn shares(&self, limit: usize) -> Vec<TenantShare> {
-        self.state.lock().tenant_shares(limit)
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway> {
+        Ok(self.state.lock().tenant_shares(limit))
     }
 
-    async fn taken(&self) -> Vec<(PoolName, u64)> {
-        self.state.lock().taken.iter().map(|(pool, jobs)| (pool.clone(), *jobs)).collect()
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        Ok(self.state.lock().taken.iter().map(|(pool, jobs)| (pool.clone(), *jobs)).collect())
     }
 
     async fn hungry(&self) -> Vec<Hungry> {
         self.state.lock().hungry()
     }
 
-    async fn depths(&self, limit: usize) -> Vec<LaneDepth> {
-        self.state.lock().depths(limit)
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
+        Ok(self.state.lock().depths(limit))
     }
 
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {

@@ -1,0 +1,173 @@
+//! The lanes go away and come back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockgate_core::ids::{AttemptToken, PoolName};
+use lockgate_core::job::{Job, Outcome};
+use lockgate_core::lane::LaneKey;
+use lockgate_core::request::Json;
+use lockgate_engine::ApiError;
+use lockgate_ports::memory::MemoryLanes;
+use lockgate_ports::{
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
+    Settlement, TenantShare,
+};
+
+use super::stage::{Hand, Stage, caller, job};
+
+/// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed.
+pub(crate) struct Distant {
+    pub(crate) lanes: Arc<MemoryLanes>,
+    pub(crate) off: Arc<AtomicBool>,
+}
+
+impl Distant {
+    fn is_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self) -> Result<&MemoryLanes, LanesAway> {
+        if self.is_off() { Err(LanesAway("out of reach".into())) } else { Ok(&self.lanes) }
+    }
+}
+
+#[async_trait]
+impl Lanes for Distant {
+    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+        self.lanes.adopt(layout, held).await
+    }
+
+    async fn condition(&self) -> Condition {
+        if self.is_off() { Condition::Away("out of reach".into()) } else { Condition::Sound }
+    }
+
+    async fn offer(&self, jobs: Vec<Arc<Job>>) {
+        self.lanes.offer(jobs).await;
+    }
+
+    async fn feed(&self, page: Page) {
+        self.lanes.feed(page).await;
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Claimed {
+        if self.is_off() { Claimed::default() } else { self.lanes.claim(request).await }
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) {
+        self.lanes.settle(settlements).await;
+    }
+
+    async fn demand(&self) -> Result<Vec<Demand>, LanesAway> {
+        self.ask()?.demand().await
+    }
+
+    async fn hold(&self, attempts: Vec<Hold>) {
+        self.lanes.hold(attempts).await;
+    }
+
+    async fn release(&self, attempts: Vec<AttemptToken>) -> bool {
+        self.lanes.release(attempts).await
+    }
+
+    async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {
+        self.ask()?.holding().await
+    }
+
+    async fn limits(&self, lane: &LaneKey) -> Vec<LimitView> {
+        self.lanes.limits(lane).await
+    }
+
+    async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway> {
+        self.ask()?.shares(limit).await
+    }
+
+    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.ask()?.taken().await
+    }
+
+    async fn hungry(&self) -> Vec<Hungry> {
+        self.lanes.hungry().await
+    }
+
+    async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
+        self.ask()?.depths(limit).await
+    }
+
+    async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {
+        self.lanes.rebuild(lanes).await;
+    }
+}
+
+/// In virtual time this takes no time.
+async fn pass(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_that_are_away_are_not_taken_for_empty_ones() {
+    let stage = Stage::new();
+    for _ in 0..3 {
+        stage.submit(job("unserved")).await;
+    }
+    pass(Duration::from_secs(5)).await;
+    let levels = stage.engine.pool_levels();
+    assert_eq!(stage.number("lockgate_pool_queue_depth"), 3.0);
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    pass(Duration::from_secs(5)).await;
+    for told in [stage.engine.queues().await.err(), stage.engine.pools().await.err()] {
+        assert!(matches!(told, Some(ApiError::Unavailable(_))), "{told:?}");
+    }
+    assert_eq!(stage.number("lockgate_pool_queue_depth"), 3.0);
+    assert_eq!(stage.number("lockgate_queue_depth"), 3.0);
+    let pool = stage.engine.pool(&"default".into()).await.expect("known in any case");
+    assert_eq!(pool.waiting, 3);
+    assert!(levels.borrow().is_fresh());
+    pass(Duration::from_secs(6)).await;
+    assert!(!levels.borrow().is_fresh(), "an autoscaler must not go by what was");
+    stage.lanes_off.store(false, Ordering::Relaxed);
+    pass(Duration::from_secs(3)).await;
+    assert!(levels.borrow().is_fresh());
+    assert_eq!(stage.engine.queues().await.expect("they are back").lanes[0].waiting, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_lanes_are_away_nobody_is_let_in_as_if_nothing_waited() {
+    let stage = Stage::new();
+    stage.quotas("ceilings: {wait: 10s}\n").await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let send = async |count: usize| {
+        let answers = stage.engine.submit(&caller(), vec![job("t"); count]).await.expect("a good batch");
+        answers.iter().filter(|answer| answer.is_ok()).count()
+    };
+    // Two jobs come a second and one is done, until the queue is too long.
+    for second in 0.. {
+        assert!(second < 60, "ten seconds at one a second are ten jobs");
+        if send(2).await < 2 {
+            break;
+        }
+        let assignment = worker.take().await;
+        worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+        worker.beat().await;
+        pass(Duration::from_secs(1)).await;
+    }
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    pass(Duration::from_secs(60)).await;
+    let let_in = send(20).await;
+    assert!(let_in <= 3, "nothing was taken meanwhile, and {let_in} found room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tries_to_place_a_job_are_not_counted_anew_after_the_lanes_were_away() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: p}\npools: {p: {}}\n").await;
+    let id = stage.submit(job("unmapped")).await;
+    stage.until_tried(&id, 5).await;
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    pass(Duration::from_secs(10)).await;
+    stage.lanes_off.store(false, Ordering::Relaxed);
+    let tries = stage.engine.why(&caller(), &id).await.expect("explained").tries;
+    assert!(tries.is_some_and(|tries| tries.made >= 5), "{tries:?}");
+}
