@@ -99,6 +99,12 @@ impl Inner {
                 level.busy += view.busy as u64;
             }
         }
+        for view in self.edge.elsewhere() {
+            if let Some(level) = pools.get_mut(&view.profile.pool) {
+                // One that nobody heard of lately may be at work, and must not be taken away as if it were not.
+                level.busy_elsewhere += view.seen.map_or(1, |(sighting, _)| u64::from(sighting.busy));
+            }
+        }
         pools
     }
 

@@ -30,10 +30,12 @@ struct ByWay {
 pub struct PoolLevel {
     /// Jobs that have the pool as their first choice; of the whole installation.
     pub waiting: u64,
-    /// Attached to this process, as all below.
+    /// Attached to this process, as the two below.
     pub workers: u64,
     pub slots: u64,
     pub busy: u64,
+    /// Attempts that workers of other processes hold, as far as can be told, and at least one for each of which it cannot.
+    pub busy_elsewhere: u64,
 }
 
 /// What was looked at longer ago says nothing of now. Five looks.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::job::Outcome;
 use lockgate_core::request::Json;
 use lockgate_core::worker::Load;
-use lockgate_engine::{Considered, WorkerStatus, WorkerView};
+use lockgate_engine::{Considered, PoolLevel, WorkerStatus, WorkerView};
 use lockgate_ports::Counters;
 use tokio::time::Instant;
 
@@ -50,6 +50,28 @@ async fn what_a_worker_does_is_known_at_every_process_within_a_beat() {
     pass_beating(&mut worker, HOT, Duration::from_secs(4)).await;
     assert_eq!(only(one.engine.workers()).status, WorkerStatus::Draining);
     worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+}
+
+/// What an autoscaler goes by.
+fn level(stage: &Stage) -> PoolLevel {
+    let levels = stage.engine.pool_levels();
+    let level = levels.borrow().get(&"default".into()).copied();
+    level.expect("looked at")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_is_at_work_whichever_process_its_workers_are_attached_to() {
+    let one = Stage::shared();
+    let other = one.beside();
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 3).await;
+    one.submit(job("t")).await;
+    let assignment = worker.take().await;
+    pass_beating(&mut worker, HOT, Duration::from_secs(6)).await;
+    assert_eq!((level(&one).busy, level(&one).busy_elsewhere), (0, 1));
+    assert_eq!((level(&other).busy, level(&other).busy_elsewhere), (1, 0));
+    worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+    pass_beating(&mut worker, HOT, Duration::from_secs(6)).await;
+    assert_eq!((level(&one).busy_elsewhere, level(&other).busy), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,6 +146,7 @@ async fn what_nobody_confirms_for_thirty_seconds_is_forgotten() {
     pass_beating(&mut worker, HOT, Duration::from_secs(12)).await;
     let view = only(late.engine.workers());
     assert_eq!((view.status, view.load, view.last_beat), (WorkerStatus::Elsewhere, Load::default(), None));
+    assert_eq!(level(&late).busy_elsewhere, 1, "it may be at work");
 }
 
 #[tokio::test(start_paused = true)]

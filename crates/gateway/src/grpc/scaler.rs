@@ -76,9 +76,9 @@ impl Asked {
         }
     }
 
-    /// Work that is under way keeps a pool awake: whoever does it must not be taken away.
+    /// Work that is under way keeps a pool awake: whoever does it must not be taken away, whichever process gave it to them.
     const fn is_active(&self, level: &PoolLevel) -> bool {
-        level.waiting > self.rest || level.busy > 0
+        level.waiting > self.rest || level.busy > 0 || level.busy_elsewhere > 0
     }
 }
 
@@ -183,5 +183,6 @@ mod tests {
         let asked = Asked { pool: "cpu".into(), waiting: 1, rest: 2 };
         let level = |waiting, busy| PoolLevel { waiting, busy, ..PoolLevel::default() };
         assert!(!asked.is_active(&level(2, 0)) && asked.is_active(&level(3, 0)) && asked.is_active(&level(0, 1)));
+        assert!(asked.is_active(&PoolLevel { busy_elsewhere: 1, ..PoolLevel::default() }));
     }
 }
