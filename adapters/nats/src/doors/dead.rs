@@ -1,5 +1,6 @@
 //! Letters that can never be taken, kept for a person.
 
+use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::message::PublishMessage;
 
@@ -10,17 +11,35 @@ use crate::transport::Transport;
 const SUBJECT: &str = "x-lockgate-subject";
 const REASON: &str = "x-lockgate-reason";
 const REASON_BYTES_MAX: usize = 2 * 1024;
+/// Begins every header that NATS itself acts on.
+const OF_NATS: &str = "Nats-";
 
 /// Stores the letter as it came, with its own headers, where it was sent and why it was refused. Returns when JetStream has
 /// acknowledged it. One that is stored twice has the same message id.
 pub(crate) async fn keep(transport: &Transport, subject: &str, letter: &Letter, why: &str) -> Result<(), async_nats::Error> {
-    let mut headers = letter.headers.clone();
+    let mut headers = own(&letter.headers);
     headers.insert(SUBJECT, subject);
     headers.insert(REASON, one_line(why).as_str());
     headers.insert(NATS_MESSAGE_ID, format!("dead:{}", letter.id).as_str());
     let message = PublishMessage::build().payload(letter.payload.clone()).headers(headers);
     transport.jetstream().send_publish(DEAD_SUBJECT, message).await?.await?;
     Ok(())
+}
+
+/// What the sender said, without what it asked of the stream that it sent to: that of dead letters would do as it is asked too,
+/// and with `Nats-Expected-Stream`, for instance, refuse the letter for ever.
+fn own(headers: &HeaderMap) -> HeaderMap {
+    let mut own = HeaderMap::new();
+    for (name, values) in headers.iter() {
+        let text: &str = name.as_ref();
+        if text.get(..OF_NATS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OF_NATS)) {
+            continue;
+        }
+        for value in values {
+            own.append(name.clone(), value.clone());
+        }
+    }
+    own
 }
 
 /// A header ends with its line.
@@ -32,6 +51,16 @@ pub(crate) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doors::letter::letter;
+
+    #[test]
+    fn a_letter_keeps_its_own_headers_and_none_of_those_to_nats() {
+        let to_nats = [("Nats-Expected-Stream", "A"), ("nats-rollup", "all"), ("NATS-Expected-Last-Sequence", "7")];
+        let mine = [("x", "1"), ("x", "2"), ("Natural", "yes"), ("Nat", "yes")];
+        let kept = own(&letter(&[&to_nats[..], &mine[..]].concat(), "").headers);
+        assert_eq!(kept.get_all("x").map(|value| value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+        assert!(kept.get("Natural").is_some() && kept.get("Nat").is_some() && kept.len() == 3, "{kept:?}");
+    }
 
     #[test]
     fn a_reason_fits_into_a_header() {

@@ -166,6 +166,22 @@ async fn what_can_never_be_taken_is_a_dead_letter() {
 }
 
 #[tokio::test]
+async fn what_the_sender_asks_of_the_stream_does_not_keep_it_from_being_a_dead_letter() {
+    let stage = stage().await;
+    let doors = stage.open().await;
+    let mut headers = headers(Some("m-1"));
+    headers.insert("Nats-Expected-Stream", "LOCKGATE_SUBMIT");
+    headers.insert("x-mine", "kept");
+    stage.client.publish_with_headers(SUBMIT, headers, on_topic("poison", &["a"]).into()).await.expect("sent");
+    stage.client.flush().await.expect("sent");
+    until("it is buried", async || doors.counters().dead == 1).await;
+    let (headers, _) = stage.dead_letter().await;
+    assert_eq!(headers.get("x-mine").map(|mine| mine.as_str()), Some("kept"), "{headers:?}");
+    assert!(headers.get("Nats-Expected-Stream").is_none(), "{headers:?}");
+    stage.is_empty().await;
+}
+
+#[tokio::test]
 async fn a_message_that_is_known_to_be_done_is_not_taken() {
     let stage = stage().await;
     let guard = Arc::new(MemoryGuard::default());
