@@ -71,9 +71,13 @@ impl Top {
             let sample = match Sample::take(session).await {
                 Ok(sample) => sample,
                 Err(error) => {
+                    let said = match &error {
+                        CliError::Busy(said) => said.clone(),
+                        _ => format!("{} does not answer", session.server),
+                    };
                     patience.bear(error)?;
                     if let Some(screen) = screen.as_deref_mut() {
-                        screen.show(&format!("{} does not answer; asking again", session.server))?;
+                        screen.show(&format!("{said}; asking again"))?;
                     }
                     before = None;
                     continue;
