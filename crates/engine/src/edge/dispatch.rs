@@ -278,11 +278,16 @@ impl Inner {
 
     /// Somebody put something else in force: taken in before the next round, which would only conflict again.
     async fn catch_up(&self, in_force: Option<(Arc<str>, RoutingId)>) {
-        let Some((_, routing)) = in_force else { return };
-        if routing != *self.routing().id()
-            && let Err(error) = self.configs_once().await
-        {
-            tracing::warn!(%error, "the configuration in force could not be read; trying again with the next tick");
+        let Some((policy, routing)) = in_force else { return };
+        let mut read = Ok(());
+        if policy != self.ports.kernel.snapshot() {
+            read = self.policies_once().await;
+        }
+        if routing != *self.routing().id() {
+            read = read.and(self.configs_once().await);
+        }
+        if let Err(error) = read {
+            tracing::warn!(%error, "what is in force could not be read; trying again with the next tick");
         }
     }
 

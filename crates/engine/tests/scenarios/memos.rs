@@ -48,7 +48,10 @@ fn good(result: &str) -> Outcome {
 }
 
 async fn known() -> (Stage, Hand, RunView) {
-    let stage = Stage::new();
+    known_on(Stage::new()).await
+}
+
+async fn known_on(stage: Stage) -> (Stage, Hand, RunView) {
     stage.engine.put_dag(&caller(), "known.yaml", DAG).await.expect("a good definition");
     let mut worker = Hand::attach(&stage.engine, "w", &["job.ask"], 4).await;
     let first = stage.ask_who("ann", false).await;
@@ -97,7 +100,7 @@ async fn a_policy_that_denies_now_denies_what_was_allowed_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_this_process_has_not_heard_of_denies_as_well() {
-    let (stage, _worker, _) = known().await;
+    let (stage, _worker, _) = known_on(Stage::shared()).await;
     let rule = "{id: no, match: {topics: [job.ask]}, decision: deny, reason: not any more}";
     let rules = format!("version: 1\ndefault: {{decision: allow, reason: fine}}\nrules:\n  - {rule}\n");
     let other = stage.beside_unheard();
