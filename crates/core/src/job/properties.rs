@@ -239,7 +239,7 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
             (Input::Rejudged, was, is) if was == is && before.needs_rejudging() => {}
             (Input::Settled, was, is) if was == is && before.owes(Duty::Disown) => {}
             (Input::Reported(_), was, is) if was == is && before.life.late.is_none() && after.life.late.is_some() => {}
-            (Input::Scanned(_), was, is) if was == is && before.life.late.is_some() => {}
+            (Input::Scanned(_) | Input::LetOut(_), was, is) if was == is && before.life.late.is_some() => {}
             _ => panic!("J-3: {input:?}"),
         }
     }
@@ -281,7 +281,9 @@ fn check_late(before: &Job, input: &Input, done: &Transition) -> bool {
         assert!(done.dead_letter.is_none() && done.effects.is_empty());
         return true;
     }
-    let late = matches!(input, Input::Scanned(_)) && before.life.late.is_some() && before.state() == after.state();
+    let late = matches!(input, Input::Scanned(_) | Input::LetOut(_))
+        && before.life.late.is_some()
+        && before.state() == after.state();
     let late = late && !matches!(after.state(), JobState::Succeeded | JobState::OutputQuarantined);
     assert!(!late || (done.dead_letter.is_none() && done.result.is_some()));
     late

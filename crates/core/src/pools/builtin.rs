@@ -44,12 +44,6 @@ impl Overload {
     pub const DIRECT: Self = Self { active_percent: Some(90), cpu_percent: Some(90), gpu_percent: Some(90) };
 }
 
-impl Default for Fairness {
-    fn default() -> Self {
-        Self { priorities: PriorityShares::default(), tenants: BTreeMap::new() }
-    }
-}
-
 impl Default for PriorityShares {
     fn default() -> Self {
         Self::Weights(Priority::ALL.map(Priority::weight))

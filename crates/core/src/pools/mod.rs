@@ -97,7 +97,7 @@ pub struct Overload {
 }
 
 /// How turns are shared out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fairness {
     pub priorities: PriorityShares,
     /// Turns a tenant gets in one round; one if it is not named.

@@ -117,7 +117,7 @@ pub(crate) fn sent_late() -> BoxError {
 
 /// Whether this is at the bottom of an error.
 fn is_from<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
+    error.is::<E>() || error.source().is_some_and(is_from::<E>)
 }
 
 fn too_large() -> Problem {

@@ -42,6 +42,8 @@ struct Books {
     /// Which job does which part of which run.
     parts: BTreeMap<Part, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,
+    /// Jobs that a worker did all the same after they had ended otherwise.
+    late: BTreeSet<JobId>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,
     slots: BTreeSet<(TenantId, Arc<str>, SlotKey)>,
     /// At most so many jobs of a topic at work at once, where that is promised.

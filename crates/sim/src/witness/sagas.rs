@@ -37,7 +37,15 @@ impl Log {
 impl Books {
     /// A change of a plain job that is part of a workflow.
     pub(super) fn log(&mut self, job: &Job) {
-        let Some(part) = job.request.run.as_ref().filter(|part| part.run.is_saga() && !part.undo) else { return };
+        let Some(part) = job.request.run.as_ref().filter(|part| part.run.is_saga()) else { return };
+        // It counts once nothing else can come of the job.
+        let late = job.life.late.is_some() && job.life.state.is_terminal();
+        if late {
+            self.late.insert(job.request.job_id.clone());
+        }
+        if part.undo {
+            return;
+        }
         let log = self.sagas.entry(part.run.clone()).or_default();
         let id = job.request.job_id.clone();
         if let Some(undo) = &job.request.compensation {
@@ -45,8 +53,6 @@ impl Books {
             log.undoable.insert(id.clone(), half);
         }
         let life = (id, job.life.no);
-        // What a worker did all the same counts once nothing else can come of the job.
-        let late = job.life.late.is_some() && job.life.state.is_terminal();
         if (job.life.state == JobState::Succeeded || late) && log.place(&life).is_none() {
             log.done.push(life);
         }
@@ -91,8 +97,11 @@ impl Books {
     }
 
     fn is_undone(&self, log: &Log, life: &Life) -> bool {
-        let ended_well = |id: &JobId| self.jobs.get(id).is_some_and(|entry| entry.state == JobState::Succeeded);
-        log.undos.get(life).is_some_and(|undos| undos.iter().any(ended_well))
+        log.undos.get(life).is_some_and(|undos| undos.iter().any(|id| self.was_done(id)))
+    }
+
+    fn was_done(&self, id: &JobId) -> bool {
+        self.late.contains(id) || self.jobs.get(id).is_some_and(|entry| entry.state == JobState::Succeeded)
     }
 }
 
@@ -111,7 +120,7 @@ impl Witness {
             ensure(undoes && (done || half), "R-8 only what was done is undone", || {
                 format!("{run}: {life:?} by {undos:?}")
             })?;
-            let well = undos.iter().filter(|id| books.jobs.get(*id).is_some_and(|e| e.state == JobState::Succeeded)).count();
+            let well = undos.iter().filter(|id| books.was_done(id)).count();
             ensure(well == 1 || undos.len() > 1, "R-8 each life is undone once", || {
                 format!("{run}: {life:?} by {undos:?}")
             })?;
