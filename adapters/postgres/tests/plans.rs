@@ -141,6 +141,8 @@ async fn turns_find_their_rows_by_key() {
     ] {
         let plan = plan(&sql, query, parameters).await;
         assert!(plan.contains(index) && !plan.contains("Seq Scan on"), "{query}\n{plan}");
+        // Each name is looked up, and not held against every schedule there is.
+        assert!(!plan.contains("Join Filter"), "{query}\n{plan}");
     }
 }
 

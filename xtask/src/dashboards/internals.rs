@@ -3,7 +3,7 @@
 use super::panel::{Dashboard, Panel, Row, Unit};
 
 pub(super) fn dashboard() -> Dashboard {
-    Dashboard { name: "internals", title: "Lockgate: internals", rows: vec![loops(), ground(), doors()] }
+    Dashboard { name: "internals", title: "Lockgate: internals", rows: vec![loops(), ground(), outbox(), doors()] }
 }
 
 fn loops() -> Row {
@@ -60,8 +60,16 @@ fn ground() -> Row {
                     ("sum(rate(lockgate_bus_dropped_total[$__rate_interval]))", "dropped"),
                 ],
             ),
+        ],
+    }
+}
+
+fn outbox() -> Row {
+    Row {
+        title: "Messages for outside",
+        panels: vec![
             Panel::lines(
-                "Messages for outside",
+                "They leave",
                 Unit::PerSecond,
                 &[
                     ("sum(rate(lockgate_outbox_relayed_total[$__rate_interval]))", "delivered"),
