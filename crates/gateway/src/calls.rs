@@ -97,6 +97,11 @@ impl Calls {
         Self { room: Room::new(max), strangers: Room::new(STRANGERS_MAX), watchers: Room::new(WATCHERS_MAX) }
     }
 
+    /// For callers who are all our own: nobody has to be kept from taking the places of others.
+    pub(crate) fn unshared(max: usize) -> Self {
+        Self { room: Room::unshared(max), ..Self::new(max) }
+    }
+
     /// Answers one call, unless it is one too many or takes too long.
     pub(crate) async fn answer<F, E>(&self, request: Request<Body>, next: impl FnOnce(Request<Body>) -> F) -> Answered<E>
     where
@@ -234,6 +239,7 @@ mod tests {
             assert_eq!(ended.err(), Some(Unanswered::NoTime), "{name} {value}");
         }
     }
+
     #[tokio::test]
     async fn nobody_takes_the_places_of_others() {
         let calls = Calls::new(8);
@@ -258,6 +264,13 @@ mod tests {
         for call in &mut local {
             assert!(futures::poll!(call).is_pending(), "this machine's own address may be a proxy's");
         }
+
+        let ours = Calls::unshared(8);
+        let mut all: Vec<_> = (0..8).map(|_| Box::pin(ours.answer(from([10, 0, 0, 1]), never))).collect();
+        for call in &mut all {
+            assert!(futures::poll!(call).is_pending(), "schedulers may have all of a kernel's places");
+        }
+        assert_eq!(ours.answer(from([10, 0, 0, 2]), at_once).await.err(), Some(Unanswered::Crowded));
     }
 
     #[tokio::test]

@@ -140,6 +140,7 @@ impl Gateway {
         let reception = Reception {
             tls: self.settings.tls.clone(),
             connections_max: self.settings.connections_max,
+            shared: true,
             metrics: self.settings.connections.clone(),
         };
         let hosts = if self.settings.any_host { Hosts::Any } else { Hosts::Local { bound } };
@@ -150,7 +151,9 @@ impl Gateway {
         let ready = || async { engine.health().await.is_ready() };
         let (grpc, reporter) = grpc::router(&shared).await.map_err(io::Error::other)?;
         let open = shared.settings.doors;
-        let calls = Calls::new(CALLS_MAX);
+        // A safety kernel is asked by schedulers alone. If it stalls, one of them may have many questions open, and must not
+        // take a refusal for a kernel that is away.
+        let calls = if open == Doors::Kernel { Calls::unshared(CALLS_MAX) } else { Calls::new(CALLS_MAX) };
         let doors = serve::Doors { hosts, gate, calls, grpc: Some(grpc), rest: rest::router(shared) };
         let health = grpc::health::mirror(reporter, open, closing.clone(), ready);
         tokio::join!(serve::serve(listener, reception, doors, closing, shutdown), health);
@@ -163,11 +166,12 @@ impl Gateway {
     pub async fn serve_metrics(&self, listener: TcpListener, registry: Arc<Registry>, shutdown: impl Future<Output = ()>) {
         // Scrapers come under many names; a credential, where one is asked for, is what counts.
         let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
-        let (calls, rest) = (Calls::new(SCRAPERS_MAX), rest::metrics_router(registry));
+        let (calls, rest) = (Calls::unshared(SCRAPERS_MAX), rest::metrics_router(registry));
         let doors = serve::Doors { hosts: Hosts::Any, gate, calls, grpc: None, rest };
         // Its own count: the numbers are about the API.
         let metrics = ConnectionMetrics::default();
-        let reception = Reception { tls: self.settings.tls.clone(), connections_max: SCRAPERS_MAX, metrics };
+        // Agents that collect numbers often come from one address, and this door is not for strangers.
+        let reception = Reception { tls: self.settings.tls.clone(), connections_max: SCRAPERS_MAX, shared: false, metrics };
         serve::serve(listener, reception, doors, CancellationToken::new(), shutdown).await;
     }
 }

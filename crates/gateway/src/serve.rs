@@ -70,8 +70,10 @@ const HEAD_BYTES_MAX: u32 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Reception {
     pub(crate) tls: Option<Tls>,
-    /// Beyond it connections wait until the system takes them no more. One network may have a part of them.
+    /// Beyond it connections wait until the system takes them no more.
     pub(crate) connections_max: usize,
+    /// One network may have only a part of them.
+    pub(crate) shared: bool,
     pub(crate) metrics: ConnectionMetrics,
 }
 
@@ -101,7 +103,7 @@ pub(crate) async fn serve(
     }
     let host = Arc::new(host);
     let graceful = GracefulShutdown::new();
-    let places = Places::new(host.reception.connections_max, host.reception.metrics.clone());
+    let places = Places::new(&host.reception);
     tokio::pin!(shutdown);
     loop {
         let accepted = tokio::select! {

@@ -45,7 +45,11 @@ impl RedisLanes {
 
     pub(super) async fn look(&self) -> Condition {
         let meta = match self.link.meta().await {
-            Err(_) => return Condition::Away(self.link.trouble()),
+            Err(_) => {
+                // Others may have said something meanwhile that was not heard, and may be gone before they can make good for it.
+                self.heard.lock().lose();
+                return Condition::Away(self.link.trouble());
+            }
             Ok(None) => return Condition::Blank,
             Ok(Some(meta)) => meta,
         };

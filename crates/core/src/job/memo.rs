@@ -49,16 +49,20 @@ impl Earlier {
         let sound = life.state == JobState::Succeeded && !self.job.needs_scan() && life.bypass.is_none();
         let unreleased = life.output.as_ref().is_none_or(|check| check.released_by.is_none());
         let fits = verdict.constraints.max_output_bytes.is_none_or(|max| self.result.as_str().len() as u64 <= max);
-        let seen_as = |request: &JobRequest| (request.actor.clone(), request.actor_type.clone(), request.labels.clone());
         let same_rules = || life.output.as_ref().and_then(|check| check.verdict.as_ref()).map(|seen| &seen.snapshot);
         let comes_out = match step {
             OutputStep::Pass => true,
             OutputStep::Decided(verdict) => verdict.decision == OutputDecision::Allow,
-            OutputStep::Scan { .. } => seen_as(asked) == seen_as(request) && same_rules() == Some(&verdict.snapshot),
+            OutputStep::Scan { .. } => is_seen_alike(asked, request) && same_rules() == Some(&verdict.snapshot),
             OutputStep::Unchecked { .. } => false,
         };
         may_run(verdict) && sound && unreleased && fits && comes_out
     }
+}
+
+/// As far as rules about results can tell.
+fn is_seen_alike(one: &JobRequest, other: &JobRequest) -> bool {
+    (&one.actor, &one.actor_type, &one.labels) == (&other.actor, &other.actor_type, &other.labels)
 }
 
 /// As it is: nobody has to be asked, and the verdict is one.

@@ -27,9 +27,11 @@ const TENANTS_SHOWN: usize = 100;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut rounds = 0_u32;
+    let mut away = false;
     while tick(&mut stop, EVERY).await {
-        if let Err(error) = inner.levels_once().await {
-            tracing::warn!(%error, "gauges could not be read; they keep their last value");
+        match inner.levels_once().await {
+            Ok(looked) => away = say_if_away(away, looked.as_ref().err()),
+            Err(error) => tracing::warn!(%error, "gauges could not be read; they keep their last value"),
         }
         let due = inner.settings.roles.scheduler && rounds.is_multiple_of(OWED_EVERY);
         rounds = rounds.wrapping_add(1);
@@ -39,17 +41,25 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Once when it begins and once when it ends. Whether it is so now.
+fn say_if_away(was_away: bool, why: Option<&LanesAway>) -> bool {
+    match why {
+        Some(why) if !was_away => tracing::warn!(%why, "what waits could not be read; its gauges keep their last value"),
+        None if was_away => tracing::info!("what waits can be read again"),
+        Some(_) | None => {}
+    }
+    why.is_some()
+}
+
 impl Inner {
-    async fn levels_once(&self) -> Result<(), StoreError> {
+    async fn levels_once(&self) -> Result<Result<(), LanesAway>, StoreError> {
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
         self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
         let totals = self.ports.store.totals().await?;
         let (live, held) = (totals.live, self.edge.held());
         self.metrics.set_levels(&Levels { live, dead: totals.dead_letters, held });
-        if let Err(away) = self.queues_once(live, held).await {
-            tracing::warn!(%away, "what waits could not be read; its gauges keep their last value");
-        }
-        Ok(())
+        self.metrics.pools.set_workers(&self.pool_levels(&[]));
+        Ok(self.queues_once(live, held).await)
     }
 
     /// Lanes that are away have no empty queues: nothing is set then, and whoever asks for levels sees how old they are.
@@ -65,7 +75,7 @@ impl Inner {
         }
         self.metrics.set_waiting(&waiting);
         let pools = self.pool_levels(&depths);
-        self.metrics.pools.set(&pools);
+        self.metrics.pools.set_waiting(&pools);
         self.show(&pools).await;
         self.levels.send_replace(PoolLevels::looked_at_now(pools));
         self.metrics.sharing.set(&shares, self.ports.clock.now());

@@ -107,7 +107,8 @@ impl PoolMetrics {
         self.streams_cut.clone()
     }
 
-    pub(crate) fn set(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
+    /// What this process knows by itself, whether or not anybody can tell what waits.
+    pub(crate) fn set_workers(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
         let label = |pool: &PoolName| ByPool { pool: pool.to_string() };
         let mut shown = self.shown.lock();
         for gone in shown.iter().filter(|pool| !pools.contains_key(*pool)) {
@@ -117,11 +118,16 @@ impl PoolMetrics {
         }
         for (pool, now) in pools {
             let label = label(pool);
-            self.waiting.get_or_create(&label).set(level(now.waiting));
             self.workers.get_or_create(&label).set(level(now.workers));
             self.slots.get_or_create(&label).set(level(now.slots));
             self.busy.get_or_create(&label).set(level(now.busy));
         }
         *shown = pools.keys().cloned().collect();
+    }
+
+    pub(crate) fn set_waiting(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
+        for (pool, now) in pools {
+            self.waiting.get_or_create(&ByPool { pool: pool.to_string() }).set(level(now.waiting));
+        }
     }
 }

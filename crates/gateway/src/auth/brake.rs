@@ -22,6 +22,8 @@ const ADDRESSES_MAX: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Brake {
     failed: Mutex<HashMap<IpAddr, Failures>>,
+    /// When something unknown may be looked up next for those whom the table has no room for.
+    strangers_look_at: Mutex<Option<Instant>>,
 }
 
 struct Failures {
@@ -52,14 +54,22 @@ impl Brake {
 
     /// How long to wait before anything is looked up that nobody here has seen, if there were too many failures.
     pub(super) fn holds_back(&self, from: IpAddr) -> Option<Duration> {
-        let (mut failed, now) = (self.failed.lock(), Instant::now());
-        let failures = failed.get_mut(&network(from)).filter(|failures| failures.count >= FREE && failures.until >= now)?;
-        if now >= failures.look_at {
-            failures.look_at = now + LOOK_EVERY;
-            return None;
+        let (mut failed, now, from) = (self.failed.lock(), Instant::now(), network(from));
+        if failed.len() >= ADDRESSES_MAX && !failed.contains_key(&from) {
+            return take_turn(self.strangers_look_at.lock().get_or_insert(now), now);
         }
-        Some(FORGIVEN_AFTER)
+        let failures = failed.get_mut(&from).filter(|failures| failures.count >= FREE && failures.until >= now)?;
+        take_turn(&mut failures.look_at, now)
     }
+}
+
+/// One look, and none for a while.
+fn take_turn(look_at: &mut Instant, now: Instant) -> Option<Duration> {
+    if now < *look_at {
+        return Some(FORGIVEN_AFTER);
+    }
+    *look_at = now + LOOK_EVERY;
+    None
 }
 
 #[cfg(test)]
@@ -113,5 +123,7 @@ mod tests {
         }
         assert_eq!(told, Some(FORGIVEN_AFTER));
         assert_eq!(brake.failed.lock().len(), ADDRESSES_MAX);
+        let further = |n: u8| brake.holds_back(IpAddr::from([250, 0, 0, n]));
+        assert_eq!([further(1), further(2), further(3)], [None, Some(FORGIVEN_AFTER), Some(FORGIVEN_AFTER)], "one for all");
     }
 }

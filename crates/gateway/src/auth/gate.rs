@@ -94,10 +94,11 @@ impl Gate {
     }
 
     async fn identified<B>(&self, entrance: &Entrance, request: &Request<B>) -> Result<Identity, Refusal> {
-        let from = request.extensions().get::<PeerAddress>().map(PeerAddress::ip);
+        let peer = request.extensions().get::<PeerAddress>();
+        let (from, network) = (peer.map(PeerAddress::ip), peer.and_then(PeerAddress::network));
         let certificate = request.extensions().get::<PeerCertificate>();
         let shown = match bearer(request.headers()) {
-            Ok(Some(text)) => self.of_bearer(entrance, text, || self.may_look(from)).await,
+            Ok(Some(text)) => self.of_bearer(entrance, text, || self.may_look(network)).await,
             Ok(None) => match certificate {
                 Some(certificate) => self.of_certificate(&certificate.subject).await,
                 None => Err(Refusal::Missing),
@@ -127,9 +128,10 @@ impl Gate {
         refusal
     }
 
-    /// Whether an id that nobody here has seen is looked up for somebody: not for those who guess.
-    fn may_look(&self, from: Option<IpAddr>) -> Result<(), Refusal> {
-        match from.and_then(|from| self.brake.holds_back(from)) {
+    /// Whether an id that nobody here has seen is looked up for somebody: not for those who guess. Behind a proxy on this
+    /// machine they could not be told from the others.
+    fn may_look(&self, network: Option<IpAddr>) -> Result<(), Refusal> {
+        match network.and_then(|network| self.brake.holds_back(network)) {
             Some(wait) => Err(Refusal::Slow(wait)),
             None => Ok(()),
         }

@@ -25,7 +25,8 @@ const SHARE_OF: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     places: Arc<Semaphore>,
-    shares: Arc<Shares<Who>>,
+    /// None: whoever comes first has it.
+    shares: Option<Arc<Shares<Who>>>,
 }
 
 /// Whose calls are counted together.
@@ -55,13 +56,18 @@ impl Who {
 
 impl Room {
     pub(super) fn new(max: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(max)), shares: Shares::new(max / SHARE_OF) }
+        Self { shares: Some(Shares::new(max / SHARE_OF)), ..Self::unshared(max) }
+    }
+
+    pub(super) fn unshared(max: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(max)), shares: None }
     }
 
     pub(super) fn enter(&self, who: Option<Who>) -> Result<Place, Unanswered> {
         // First, which bounds how many callers are counted.
         let permit = self.places.clone().try_acquire_owned().map_err(|_| Unanswered::Crowded)?;
-        let part = who.map(|who| self.shares.take(who).ok_or(Unanswered::OwnShare)).transpose()?;
+        let of = self.shares.as_ref().zip(who);
+        let part = of.map(|(shares, who)| shares.take(who).ok_or(Unanswered::OwnShare)).transpose()?;
         Ok(Place { _part: part, _permit: permit })
     }
 }

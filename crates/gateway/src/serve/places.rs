@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::Reception;
 use crate::metrics::ConnectionMetrics;
 use crate::peer::PeerAddress;
 use crate::shares::{Part, Shares};
@@ -21,7 +22,7 @@ const UNTAKEN_FOR: Duration = Duration::from_secs(60);
 
 pub(super) struct Places {
     room: Arc<Semaphore>,
-    shares: Arc<Shares<IpAddr>>,
+    shares: Option<Arc<Shares<IpAddr>>>,
     metrics: ConnectionMetrics,
 }
 
@@ -46,8 +47,10 @@ impl Drop for Place {
 }
 
 impl Places {
-    pub(super) fn new(max: usize, metrics: ConnectionMetrics) -> Self {
-        Self { room: Arc::new(Semaphore::new(max)), shares: Shares::new(max / SHARE_OF), metrics }
+    pub(super) fn new(reception: &Reception) -> Self {
+        let max = reception.connections_max;
+        let shares = reception.shared.then(|| Shares::new(max / SHARE_OF));
+        Self { room: Arc::new(Semaphore::new(max)), shares, metrics: reception.metrics.clone() }
     }
 
     /// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
@@ -76,8 +79,8 @@ impl Places {
 
     /// None if there are too many; nothing is counted for this machine's own address.
     fn part(&self, address: SocketAddr) -> Option<Option<Part<IpAddr>>> {
-        match PeerAddress(address).network() {
-            Some(network) => self.shares.take(network).map(Some),
+        match self.shares.as_ref().zip(PeerAddress(address).network()) {
+            Some((shares, network)) => shares.take(network).map(Some),
             None => Some(None),
         }
     }
@@ -108,9 +111,13 @@ fn end_if_untaken_for(_: Duration, _: &TcpStream) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn places(connections_max: usize) -> Places {
+        Places::new(&Reception { tls: None, connections_max, shared: true, metrics: ConnectionMetrics::default() })
+    }
+
     #[test]
     fn a_network_has_a_part_of_the_places_and_this_machine_has_all() {
-        let places = Places::new(16, ConnectionMetrics::default());
+        let places = places(16);
         let from = |text: &str| places.part(text.parse().unwrap());
         let _held = [from("10.0.0.1:1"), from("10.0.0.1:2"), from("[2001:db8::1]:1"), from("[2001:db8::2]:1")]
             .map(|part| part.expect("within the share"));
@@ -127,7 +134,7 @@ mod tests {
     async fn a_connection_is_given_up_when_its_peer_takes_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let guest = Places::new(1, ConnectionMetrics::default()).accept(&listener).await.unwrap();
+        let guest = places(1).accept(&listener).await.unwrap();
         assert!(guest.stream.nodelay().unwrap());
         assert_eq!(socket2::SockRef::from(&guest.stream).tcp_user_timeout().unwrap(), Some(UNTAKEN_FOR));
     }

@@ -22,7 +22,7 @@ struct Stage {
 impl Stage {
     async fn start(tls: Option<Tls>, connections_max: usize) -> Self {
         let metrics = ConnectionMetrics::default();
-        let reception = Reception { tls, connections_max, metrics: metrics.clone() };
+        let reception = Reception { tls, connections_max, shared: true, metrics: metrics.clone() };
         let rest = Router::new().route("/", get(introduction));
         let doors = Doors { hosts: Hosts::Any, gate: Guard::Nobody, calls: Calls::new(9), grpc: None, rest };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

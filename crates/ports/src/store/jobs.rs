@@ -67,7 +67,7 @@ pub trait Jobs: Send + Sync {
     /// at the first one that it meets, so a large family is looked at as often as a small one.
     async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError>;
 
-    /// Children of one life of a job in commit order. Payloads are left out. `next` is set if the page ended before they did.
+    /// Children of one life of a job in commit order. Payloads are left out. `next` is set if there may be more.
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError>;
 
     /// Those children of one life of a job that have not ended, in commit order, after a number.

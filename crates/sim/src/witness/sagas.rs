@@ -38,8 +38,8 @@ impl Books {
     /// A change of a plain job that is part of a workflow.
     pub(super) fn log(&mut self, job: &Job) {
         let Some(part) = job.request.run.as_ref().filter(|part| part.run.is_saga()) else { return };
-        // It counts once nothing else can come of the job.
-        let late = job.life.late.is_some() && job.life.state.is_terminal();
+        // It counts once nothing else can come of the job, and its run hears of it when policy has looked at it.
+        let late = job.life.late.is_some() && job.life.state.is_terminal() && !job.result_is_held();
         if late {
             self.late.insert(job.request.job_id.clone());
         }
@@ -88,7 +88,8 @@ impl Books {
             let own = log.entries.get(&life).copied().unwrap_or(0);
             let later = log.entries.iter().filter(|(_, no)| **no > own).map(|(life, _)| life);
             let left: Vec<&Life> = later.filter(|life| !self.is_undone(&log, life)).collect();
-            let again = self.is_undone(&log, &life);
+            // One that begins again is a person's, or of what was done late: its turn was before.
+            let again = log.undos.contains_key(&life);
             let told = format!("{run}: {id} begins for {life:?} before {left:?}");
             self.require(again || left.is_empty(), "R-8 the last is undone first", || told);
             log.undos.entry(life).or_default().push(id.clone());

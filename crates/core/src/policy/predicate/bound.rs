@@ -1,5 +1,7 @@
 //! The least that a condition asks of a number. Of many that compare the same value the same way, one tells whether any can hold.
 
+use std::cmp::Ordering;
+
 use super::{Desk, Fact, Order, Predicate, Slot, Term};
 
 /// What can be told together: comparisons of one value, the same way, with numbers of one kind. Of other kinds the order is
@@ -20,11 +22,11 @@ pub(in crate::policy) struct Bound {
 impl Bound {
     /// Whatever meets the other meets this one too. Both are of one kind.
     pub(in crate::policy) fn is_weaker_than(&self, other: &Self) -> bool {
-        let less = self.number.order(&other.number) == Some(std::cmp::Ordering::Less);
-        match self.kind.order {
-            Order::Greater | Order::NotLess => less,
-            Order::Less | Order::NotGreater => other.number.order(&self.number) == Some(std::cmp::Ordering::Less),
-        }
+        let weaker = match self.kind.order {
+            Order::Greater | Order::NotLess => Ordering::Less,
+            Order::Less | Order::NotGreater => Ordering::Greater,
+        };
+        self.number.order(&other.number) == Some(weaker)
     }
 }
 
