@@ -112,6 +112,19 @@ async fn a_server_that_hangs_is_away_within_the_timeout_and_comes_back() {
     assert_eq!(seqs(&claim(&lanes).await), [0, 1, 2]);
 }
 
+/// Somebody else may have said something that was not heard, and be gone before it could make good for it.
+#[tokio::test]
+async fn whoever_saw_an_outage_has_the_lanes_rebuilt_after_it() {
+    let (server, lanes) = start().await;
+    server.pause();
+    assert!(matches!(lanes.condition().await, Condition::Away(_)));
+    server.resume();
+    until(&lanes, &Condition::Behind).await;
+    rebuild(&lanes, &jobs(0..3)).await;
+    assert_eq!(lanes.condition().await, Condition::Sound);
+    assert_eq!(seqs(&claim(&lanes).await), [0, 1, 2]);
+}
+
 #[tokio::test]
 async fn a_server_that_is_gone_costs_nothing_and_is_not_taken_for_an_empty_one() {
     let (mut server, lanes) = start().await;
