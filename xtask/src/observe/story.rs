@@ -246,7 +246,21 @@ impl<'a> Story<'a> {
         let expected = ["LockgateStoreErrors", "LockgateApiErrorBudgetFast", "LockgateApiErrorBudgetSlow"];
         alarms.expect(start, &expected, poke).await?;
         cluster.servers.postgres.restart()?;
-        self.say(&["submit", "job.echo", "--wait"]).await
+        self.wait_for_success(&["submit", "job.echo", "--wait"]).await
+    }
+
+    /// A server that was killed puts its data in order before it answers.
+    async fn wait_for_success(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut every = tokio::time::interval(Duration::from_millis(500));
+        loop {
+            every.tick().await;
+            match self.say(arguments).await {
+                Err(error) if Instant::now() > end => return Err(error),
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// More work than anybody takes, then nobody who looks after it, then nobody at all.
