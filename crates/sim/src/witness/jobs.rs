@@ -101,7 +101,7 @@ impl Books {
         self.require(unjudged || denied.as_ref() != topic, "G-1 nothing that is denied is dispatched", || {
             told(job, "its topic is denied")
         });
-        let agreed = asks.as_ref() != topic || self.approved.contains(&job.request.job_id);
+        let agreed = unjudged || asks.as_ref() != topic || self.approved.contains(&job.request.job_id);
         self.require(agreed, "G-2 what people are asked about waits for them", || told(job, "nobody agreed"));
         let Some(binding) = &job.life.attempt.binding else { return };
         let (slots, open) = self.sessions.get(&binding.session).map_or((0, false), |session| (session.slots, session.open));
