@@ -60,7 +60,8 @@ impl<D: Door> Desk<D> {
             let batch = std::iter::once(first).chain(self.ready()).collect();
             self.take(batch).await;
         }
-        // What the server gave us before it knew is still ours to answer.
+        // What was given to us before is still ours to answer. A question that crosses our leave on the wire is not seen
+        // here: the stream has it, and whoever asks again is answered.
         if self.questions.drain().await.is_ok() {
             while let Ok(Some(first)) = timeout(ANSWER_WITHIN, self.questions.next()).await {
                 let batch = std::iter::once(first).chain(self.ready()).collect();

@@ -89,7 +89,7 @@ impl<D: Door> Intake<D> {
             self.take().await;
             self.hall.counts.hold(before, self.held.len());
         }
-        self.give_back().await;
+        self.finish().await;
     }
 
     /// Waits for messages; while some are in hand, only for a moment.
@@ -269,14 +269,18 @@ impl<D: Door> Intake<D> {
         }
     }
 
-    async fn give_back(mut self) {
+    /// Takes what is on its way to us, and gives back what cannot be taken.
+    async fn finish(mut self) {
         if let Some(pull) = self.pull.take() {
             self.held.extend(pull.close(&self.hall.transport).await.into_iter().map(Held::new::<D>));
+            self.take().await;
         }
         let ours = self.held.iter().filter(|held| held.is_ours).map(|held| held.letter.id.clone());
         self.hall.guard.release(&ours.collect::<Vec<_>>()).await;
         for held in &self.held {
             held.tell(AckKind::Nak(None)).await;
         }
+        // Whoever stops is about to end the process, and what was said with it.
+        self.hall.transport.settled().await;
     }
 }

@@ -7,14 +7,13 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::BatchConfig;
 use async_nats::{StatusCode, Subject, Subscriber};
 use futures::{FutureExt, StreamExt};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::BATCH;
-use crate::link::ANSWER_WITHIN;
 use crate::transport::Transport;
 
-/// How long one request stands.
-const ASK_FOR: Duration = Duration::from_secs(20);
+/// How long one request stands. Whoever stops waits for its end.
+const ASK_FOR: Duration = Duration::from_secs(1);
 /// Bounds what a batch of large messages costs us.
 const ASK_BYTES: usize = 32 * 1024 * 1024;
 /// How much later the server may say that a request is over. One that it forgot is made again then.
@@ -85,13 +84,12 @@ impl Pull {
         ready
     }
 
-    /// Has the server stop, and returns what it had sent.
+    /// Waits for the end of the request, and returns what came before it. Whoever unsubscribes sooner loses what is on its
+    /// way, and nobody else gets that until JetStream is tired of waiting for us.
     pub(super) async fn close(mut self, transport: &Transport) -> Vec<Message> {
         let mut rest = Vec::new();
-        if self.messages.drain().await.is_ok() {
-            while let Ok(Some(message)) = timeout(ANSWER_WITHIN, self.messages.next()).await {
-                rest.extend(self.sort(transport, message));
-            }
+        while let Ok(Some(message)) = self.next(transport).await {
+            rest.push(message);
         }
         rest
     }

@@ -71,6 +71,29 @@ async fn what_is_sent_while_nobody_is_there_is_committed_later() {
 }
 
 #[tokio::test]
+async fn nothing_stays_in_the_hands_of_a_process_that_stopped() {
+    let stage = stage().await;
+    for round in 0..5 {
+        let doors = stage.open().await;
+        let sending = async {
+            for n in 0..400 {
+                stage.send(None, jobs(&[&format!("{round}-{n}")])).await;
+            }
+        };
+        let stopping = async {
+            stage.engine.has(&[&format!("{round}-100")]).await;
+            doors.stop().await;
+        };
+        futures::join!(sending, stopping);
+        // Else they would wait for minutes.
+        until("all that was given to it is dealt with", async || stage.consumer().await.num_ack_pending == 0).await;
+    }
+    let _doors = stage.open().await;
+    stage.is_empty().await;
+    assert_eq!(stage.engine.jobs().len(), 5 * 400);
+}
+
+#[tokio::test]
 async fn a_question_asked_again_is_answered_again() {
     let stage = stage().await;
     let _doors = stage.open().await;
