@@ -27,9 +27,9 @@ pub(super) struct UndoPlan {
 }
 
 /// exactly what was done is undone. A quarantined result says that the work was done, and so does a late success.
-/// What was done by an earlier run is that run's to undo.
+/// Nothing that an earlier run did is among it: a definition that memoises what has a compensation is refused.
 pub(super) fn needs_undo(node: &Node, key: NodeKey, row: &NodeRun) -> bool {
-    let Some(compensation) = node.compensation.as_ref().filter(|_| row.memo_of.is_none()) else { return false };
+    let Some(compensation) = &node.compensation else { return false };
     // A `for_each` node is its items: they have the jobs.
     if node.for_each.is_some() && key.item.is_none() {
         return false;

@@ -240,20 +240,20 @@ fn a_failure_that_asks_for_an_undo_gets_it_whichever_failure_was_first() {
     }
 }
 
-/// What an earlier run did is that run's to undo.
+/// It has no compensation, for a definition that gives it one is refused: what an earlier run did is that run's to undo.
 #[test]
-fn a_node_that_took_over_what_was_done_before_is_not_undone() {
-    let nodes = vec![job("a", &[]).undone(), job("b", &[0]).undone(), job("c", &[1]).on_fail(OnFail::Compensate)];
+fn a_node_that_took_over_what_was_done_before_is_passed_over_by_the_undoing() {
+    let nodes = vec![job("a", &[]).undone(), job("b", &[0]), job("c", &[1]).on_fail(OnFail::Compensate)];
     let mut world = begin(nodes);
-    let mut told = world.news_of("a", JobState::Succeeded);
+    world.succeed("a");
+    let mut told = world.news_of("b", JobState::Succeeded);
     if let super::super::News::Job { memo_of, .. } = &mut told {
-        *memo_of = Some("run-0.0~0".into());
+        *memo_of = Some("run-0.1~0".into());
     }
     world.hear(std::slice::from_ref(&told));
     world.hear(&[told]);
-    assert_eq!((world.state("a"), world.row("a").memo_of.clone()), (NodeState::Succeeded, Some("run-0.0~0".into())));
-    world.succeed("b");
+    assert_eq!((world.state("b"), world.row("b").memo_of.clone()), (NodeState::Succeeded, Some("run-0.1~0".into())));
     world.fail("c");
-    world.end_undo("b", JobState::Succeeded);
-    assert_eq!((world.run_state(), world.undo_state("a")), (RunState::Compensated, None));
+    world.end_undo("a", JobState::Succeeded);
+    assert_eq!((world.run_state(), world.undo_state("b")), (RunState::Compensated, None));
 }
