@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -35,9 +36,19 @@ impl Decision {
     }
 }
 
-/// A decision with its grounds, stored with the attempt it was made for.
+/// A decision with its grounds, stored with the attempt it was made for. Whoever has one can read it and no more, for its
+/// JSON may be written already: to change it is to make another, see [`Verdict::but`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Verdict {
+    grounds: Grounds,
+    #[serde(skip)]
+    written: Written,
+}
+
+/// What a verdict says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grounds {
     pub decision: Decision,
     /// The rule that decided.
     pub rule: Arc<str>,
@@ -58,13 +69,12 @@ pub struct Verdict {
     /// Nobody decided: the kernel was away and the fail mode is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypassed: bool,
-    #[serde(skip)]
-    pub written: Written,
 }
 
-/// A verdict as JSON, once somebody asked for it: many jobs share one. A copy of a verdict, which may be changed, has none.
+/// A verdict as JSON, once somebody asked for it: many jobs share one. A copy of a verdict has none: most are made for a
+/// change.
 #[derive(Default)]
-pub struct Written(OnceLock<Option<Box<RawValue>>>);
+struct Written(OnceLock<Option<Box<RawValue>>>);
 
 impl Clone for Written {
     fn clone(&self) -> Self {
@@ -91,10 +101,24 @@ fn empty() -> Arc<str> {
     Arc::from("")
 }
 
+impl From<Grounds> for Verdict {
+    fn from(grounds: Grounds) -> Self {
+        Self { grounds, written: Written::default() }
+    }
+}
+
+impl Deref for Verdict {
+    type Target = Grounds;
+
+    fn deref(&self) -> &Grounds {
+        &self.grounds
+    }
+}
+
 impl Verdict {
     /// A verdict without anything attached.
     pub fn plain(decision: Decision, rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>, snapshot: Arc<str>) -> Self {
-        Self {
+        Self::from(Grounds {
             decision,
             rule: rule.into(),
             rule_hash: empty(),
@@ -104,21 +128,28 @@ impl Verdict {
             approval: None,
             remediations: Vec::new(),
             bypassed: false,
-            written: Written::default(),
-        }
+        })
+    }
+
+    /// The same verdict apart from what `change` changes.
+    #[must_use]
+    pub fn but(self, change: impl FnOnce(&mut Grounds)) -> Self {
+        let mut grounds = self.grounds;
+        change(&mut grounds);
+        Self::from(grounds)
     }
 
     /// The verdict as JSON, written once for all jobs that share it.
     pub fn as_json(&self) -> Option<&RawValue> {
-        self.written.0.get_or_init(|| to_raw_value(self).ok()).as_deref()
+        self.written.0.get_or_init(|| to_raw_value(&self.grounds).ok()).as_deref()
     }
 
     /// Only approvals bind to the hash of a rule, and every row of every job would carry it.
-    pub(crate) fn without_idle_hash(mut self) -> Self {
-        if self.decision != Decision::RequireApproval && !self.rule_hash.is_empty() {
-            self.rule_hash = empty();
+    pub(crate) fn without_idle_hash(self) -> Self {
+        if self.decision == Decision::RequireApproval || self.rule_hash.is_empty() {
+            return self;
         }
-        self
+        self.but(|verdict| verdict.rule_hash = empty())
     }
 
     /// The rule of what was let through although the kernel could be asked: it had no answer for this very job.
@@ -127,12 +158,12 @@ impl Verdict {
     /// Lets an attempt through unjudged.
     pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
         let reason = format!("fail-open: safety unavailable -- {why}");
-        Self { bypassed: true, ..Self::plain(Decision::Allow, "fail-open", reason, snapshot) }
+        Self::plain(Decision::Allow, "fail-open", reason, snapshot).but(|verdict| verdict.bypassed = true)
     }
 
     /// The same of a job for which a kernel that answers has no answer.
     pub fn unanswered(why: &str, snapshot: Arc<str>) -> Self {
-        Self { rule: Self::UNANSWERED.into(), ..Self::bypass(why, snapshot) }
+        Self::bypass(why, snapshot).but(|verdict| verdict.rule = Self::UNANSWERED.into())
     }
 }
 
@@ -259,6 +290,21 @@ pub enum Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verdict_that_was_changed_is_written_anew() {
+        let text = |verdict: &Verdict| verdict.as_json().unwrap().get().to_owned();
+        let said = Verdict::plain(Decision::Allow, "r", "because", "s".into());
+        assert_eq!(text(&said), r#"{"decision":"allow","rule":"r","reason":"because","snapshot":"s"}"#);
+        let denied = said.clone().but(|verdict| verdict.decision = Decision::Deny);
+        let other = said.but(|verdict| verdict.rule = "other".into());
+        for (changed, decision, rule) in [(denied, "deny", "r"), (other, "allow", "other")] {
+            let expected = format!(r#"{{"decision":"{decision}","rule":"{rule}","reason":"because","snapshot":"s"}}"#);
+            assert_eq!(text(&changed), expected);
+            assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
+            assert_eq!(serde_json::from_str::<Verdict>(&expected).unwrap(), changed);
+        }
+    }
 
     #[test]
     fn both_constraints_at_once_are_of_each_the_stricter() {

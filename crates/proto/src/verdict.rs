@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::policy::{Explanation, Look, LookOutcome, Scope};
-use lockgate_core::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict, Written};
+use lockgate_core::verdict::{Access, ApprovalTerms, Constraints, Decision, Grounds, Remediation, Verdict};
 
 use crate::v1;
 
@@ -28,7 +28,7 @@ pub fn verdict_from_wire(wire: v1::Verdict) -> Verdict {
         Some(_) => wire.reason,
         None => format!("the kernel gave a decision that is not known here ({}): {}", wire.decision, wire.reason),
     };
-    Verdict {
+    Verdict::from(Grounds {
         decision: known.unwrap_or(Decision::Deny),
         rule: wire.rule.into(),
         rule_hash: wire.rule_hash.into(),
@@ -38,8 +38,7 @@ pub fn verdict_from_wire(wire: v1::Verdict) -> Verdict {
         approval: wire.approval.map(ApprovalTerms::from),
         remediations: wire.remediations.into_iter().map(Remediation::from).collect(),
         bypassed: false,
-        written: Written::default(),
-    }
+    })
 }
 
 /// The decision a number stands for, if it does.
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     fn full(decision: Decision) -> Verdict {
-        Verdict {
+        Verdict::from(Grounds {
             decision,
             rule: "r".into(),
             rule_hash: "abc".into(),
@@ -203,8 +202,7 @@ mod tests {
                 replacement_topic: Some("job.safe".into()),
             }],
             bypassed: false,
-            written: Written::default(),
-        }
+        })
     }
 
     #[test]

@@ -201,10 +201,8 @@ impl Transition {
             Judgement::Unavailable => BUILTIN_ALLOW.into(),
         };
         let reason = format!("{why}; may it go on with what there is?");
-        let question = Verdict {
-            rule_hash: REVIEW_RULE.into(),
-            ..Verdict::plain(Decision::RequireApproval, REVIEW_RULE, reason, snapshot)
-        };
+        let question = Verdict::plain(Decision::RequireApproval, REVIEW_RULE, reason, snapshot)
+            .but(|question| question.rule_hash = REVIEW_RULE.into());
         let life = &mut self.job.life;
         life.attempt.verdict = Some(Arc::new(question.clone()));
         let before = life.approval.take();

@@ -23,14 +23,13 @@ impl Transition {
         if self.job.life.approval.as_ref().is_some_and(|given| given.granted_at.is_some()) {
             return verdict.clone();
         }
-        Arc::new(Verdict {
-            decision: Decision::RequireApproval,
-            rule: RULE.into(),
-            rule_hash: RULE.into(),
-            reason: gate.reason.clone(),
-            approval: Some(gate.terms.clone()),
-            ..Verdict::clone(verdict)
-        })
+        Arc::new(Verdict::clone(verdict).but(|question| {
+            question.decision = Decision::RequireApproval;
+            question.rule = RULE.into();
+            question.rule_hash = RULE.into();
+            question.reason = gate.reason.clone();
+            question.approval = Some(gate.terms.clone());
+        }))
     }
 
     /// Agreement was all there was to do.
@@ -53,5 +52,8 @@ fn both(verdict: &Verdict, gate: &Gate) -> Verdict {
         valid_for_ms: sooner(asked.valid_for_ms, gate.terms.valid_for_ms),
     };
     let reason = format!("{}; {}", gate.reason, verdict.reason);
-    Verdict { approval: Some(terms), reason: reason.into(), ..verdict.clone() }
+    verdict.clone().but(|question| {
+        question.approval = Some(terms);
+        question.reason = reason.into();
+    })
 }

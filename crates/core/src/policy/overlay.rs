@@ -9,7 +9,7 @@ use crate::verdict::{ApprovalTerms, Decision, Verdict};
 /// not outlive a change of either.
 pub(super) fn tighten(base: Verdict, overlay: Verdict) -> Verdict {
     let stricter = strictness(overlay.decision) > strictness(base.decision);
-    let (mut decided, other) = if stricter { (overlay, base) } else { (base, overlay) };
+    let (decided, other) = if stricter { (overlay, base) } else { (base, overlay) };
     if matches!(decided.decision, Decision::Deny | Decision::Throttle) {
         return decided;
     }
@@ -18,12 +18,14 @@ pub(super) fn tighten(base: Verdict, overlay: Verdict) -> Verdict {
         (Some(a), Some(b)) => Some(stricter_terms(a, b)),
         (a, _) => a.clone(),
     };
-    if constraints != decided.constraints || approval != decided.approval {
+    if constraints == decided.constraints && approval == decided.approval {
+        return decided;
+    }
+    decided.but(|decided| {
         decided.rule_hash = hash_of(&[&decided.rule_hash, &other.rule_hash]);
         decided.constraints = constraints;
         decided.approval = approval;
-    }
-    decided
+    })
 }
 
 const fn strictness(decision: Decision) -> u8 {

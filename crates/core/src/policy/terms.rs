@@ -8,7 +8,7 @@ use crate::config::read::{self, Fields};
 use crate::config::yaml::Node;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
-use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Remediation, Verdict, Written};
+use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Grounds, Remediation, Verdict};
 
 /// More approvers than this will not be found.
 const APPROVERS_MAX: u64 = 100;
@@ -74,7 +74,7 @@ impl Terms {
     }
 
     pub(super) fn verdict(&self, snapshot: &Arc<str>) -> Verdict {
-        Verdict {
+        Verdict::from(Grounds {
             decision: self.decision,
             rule: self.id.clone(),
             rule_hash: self.hash.clone(),
@@ -84,8 +84,7 @@ impl Terms {
             approval: self.approval.clone(),
             remediations: self.remediations.clone(),
             bypassed: false,
-            written: Written::default(),
-        }
+        })
     }
 }
 

@@ -9,7 +9,10 @@ use crate::verdict::ApprovalTerms;
 
 fn asks(rule_hash: &str, terms: ApprovalTerms) -> Judgement {
     let verdict = Verdict::plain(Decision::RequireApproval, "ask", "a person must look", "snapshot-1".into());
-    Judgement::Decided(Arc::new(Verdict { rule_hash: rule_hash.into(), approval: Some(terms), ..verdict }))
+    Judgement::Decided(Arc::new(verdict.but(|verdict| {
+        verdict.rule_hash = rule_hash.into();
+        verdict.approval = Some(terms);
+    })))
 }
 
 fn asked(terms: ApprovalTerms) -> Story {

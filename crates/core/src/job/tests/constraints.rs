@@ -8,7 +8,7 @@ use crate::verdict::Constraints;
 
 fn with(constraints: Constraints) -> Judgement {
     let verdict = Verdict::plain(Decision::AllowWithConstraints, "limit", "within bounds", "snapshot-1".into());
-    Judgement::Decided(Arc::new(Verdict { constraints, ..verdict }))
+    Judgement::Decided(Arc::new(verdict.but(|verdict| verdict.constraints = constraints)))
 }
 
 fn story(constraints: Constraints) -> Story {

@@ -89,8 +89,7 @@ fn a_denial_of_now_wins_and_nobody_is_asked_for_nothing() {
         assert_eq!(known.stands_for(&asked, &verdict(decision), &OutputStep::Pass), stands, "{decision:?}");
     }
     assert!(!known.stands_for(&asked, &Verdict::bypass("no answer", SNAPSHOT.into()), &OutputStep::Pass));
-    let mut narrow = verdict(Decision::Allow);
-    narrow.constraints.max_output_bytes = Some(1);
+    let narrow = verdict(Decision::Allow).but(|verdict| verdict.constraints.max_output_bytes = Some(1));
     assert!(!known.stands_for(&asked, &narrow, &OutputStep::Pass), "it is larger than policy allows now");
 }
 

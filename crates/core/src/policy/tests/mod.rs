@@ -122,7 +122,7 @@ rules:
         serde_json::json!({"max_runtime_ms": 30_000, "max_retries": 0, "max_output_bytes": 10,
             "allowed_pools": ["eu"], "network": "deny", "exec": "allow"})
     );
-    let approval = verdict.approval.unwrap();
+    let approval = verdict.approval.as_ref().unwrap();
     assert_eq!(
         (approval.approvers, approval.request_expiry_ms, approval.valid_for_ms),
         (2, Some(1_800_000), Some(86_400_000))
@@ -145,7 +145,7 @@ rules:
 #[test]
 fn an_approval_without_terms_asks_one_person() {
     let policy = load("version: 1\nrules:\n  - {id: a, match: {}, decision: require_approval, reason: ask}\n");
-    assert_eq!(judge(&policy, &request(|_, _| {})).approval.map(|terms| terms.approvers), Some(1));
+    assert_eq!(judge(&policy, &request(|_, _| {})).approval.as_ref().map(|terms| terms.approvers), Some(1));
 }
 
 #[test]

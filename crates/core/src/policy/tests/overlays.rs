@@ -73,14 +73,14 @@ fn conditions_of_all_layers_hold_together() {
     );
     let verdict = judge(&policy, &nightly());
     assert_eq!((verdict.constraints.max_runtime_ms, verdict.constraints.network), (Some(10_000), Some(Access::Deny)));
-    let approval = verdict.approval.unwrap();
+    let approval = verdict.approval.as_ref().unwrap();
     assert_eq!((approval.approvers, approval.valid_for_ms), (3, Some(3_600_000)));
 }
 
 #[test]
 fn a_hash_covers_every_rule_that_adds_conditions() {
     let base = rule("b", "require_approval", "");
-    let hash = |tenant: &str| judge(&layered(&base, tenant, &rule("w", "allow", "")), &nightly()).rule_hash;
+    let hash = |tenant: &str| judge(&layered(&base, tenant, &rule("w", "allow", "")), &nightly()).rule_hash.clone();
     let alone = hash(&rule("t", "allow", ""));
     assert_eq!(alone, hash(&rule("t", "throttle", "")), "a looser rule without conditions adds nothing");
     let limited = hash(&rule("t", "allow", ", constraints: {max_retries: 1}"));

@@ -184,7 +184,7 @@ fn a_worker_is_told_the_conditions_it_must_keep() {
     let told = sent(NewJob::default(), plain.clone());
     assert_eq!((told.network, told.exec), (None, None));
     let constraints = Constraints { network: Some(Access::Deny), exec: Some(Access::Allow), ..Constraints::default() };
-    let told = sent(NewJob::default(), Verdict { constraints, ..plain });
+    let told = sent(NewJob::default(), plain.but(|verdict| verdict.constraints = constraints));
     assert_eq!((told.network, told.exec), (Some(false), Some(true)));
 }
 

@@ -260,11 +260,9 @@ pub fn seqs(claims: &[Claim]) -> Vec<i64> {
 
 /// A SCHEDULED job as it looks after its commit.
 pub fn job(spec: &Spec, seq: i64) -> Job {
-    let mut verdict = Verdict::plain(Decision::Allow, "all", "a test", "test".into());
-    if spec.max_concurrent.is_some() {
-        verdict.decision = Decision::AllowWithConstraints;
-        verdict.constraints.max_concurrent = spec.max_concurrent;
-    }
+    let decision = if spec.max_concurrent.is_some() { Decision::AllowWithConstraints } else { Decision::Allow };
+    let verdict = Verdict::plain(decision, "all", "a test", "test".into())
+        .but(|verdict| verdict.constraints.max_concurrent = spec.max_concurrent);
     let env = Env {
         now: Timestamp::from_millis(spec.due_ms),
         token: token(seq),

@@ -150,8 +150,8 @@ pub async fn held_has_the_jobs_of_one_session(h: &StoreHarness) -> Proof {
 pub async fn a_job_waits_in_the_lane_that_its_latest_verdict_says(h: &StoreHarness) -> Proof {
     let job = h.submit(new_job("a")).await?;
     let before = job.lane();
-    let mut verdict = Verdict::plain(Decision::AllowWithConstraints, "few", "not many", BUILTIN_ALLOW.into());
-    verdict.constraints.max_concurrent = Some(2);
+    let verdict = Verdict::plain(Decision::AllowWithConstraints, "few", "not many", BUILTIN_ALLOW.into())
+        .but(|verdict| verdict.constraints.max_concurrent = Some(2));
     let judged = job.next(Input::Judged, &h.env(Judgement::Decided(Arc::new(verdict))))?;
     h.commit(judged).await??;
     let job = h.load("a").await?;

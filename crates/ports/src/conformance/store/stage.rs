@@ -146,7 +146,10 @@ pub(super) fn under(policy: &str, decision: Decision) -> Judgement {
 /// A rule that wants people to agree.
 pub(super) fn ask(terms: ApprovalTerms) -> Judgement {
     let verdict = Verdict::plain(Decision::RequireApproval, "r2", "ask first", BUILTIN_ALLOW.into());
-    Judgement::Decided(Arc::new(Verdict { rule_hash: "h2".into(), approval: Some(terms), ..verdict }))
+    Judgement::Decided(Arc::new(verdict.but(|verdict| {
+        verdict.rule_hash = "h2".into();
+        verdict.approval = Some(terms);
+    })))
 }
 
 pub(super) fn vote(job: &Job, actor: &str, answer: Answer) -> Input {
