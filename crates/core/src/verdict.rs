@@ -69,6 +69,9 @@ pub struct Grounds {
     /// Nobody decided: the kernel was away and the fail mode is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypassed: bool,
+    /// Bypassed although the kernel could be asked: it had no answer for this very job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 /// A verdict as JSON, once somebody asked for it: many jobs share one. A copy of a verdict has none: most are made for a
@@ -128,6 +131,7 @@ impl Verdict {
             approval: None,
             remediations: Vec::new(),
             bypassed: false,
+            unanswered: false,
         })
     }
 
@@ -152,9 +156,6 @@ impl Verdict {
         self.but(|verdict| verdict.rule_hash = empty())
     }
 
-    /// The rule of what was let through although the kernel could be asked: it had no answer for this very job.
-    pub const UNANSWERED: &str = "fail-open-unanswered";
-
     /// Lets an attempt through unjudged.
     pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
         let reason = format!("fail-open: safety unavailable -- {why}");
@@ -163,7 +164,10 @@ impl Verdict {
 
     /// The same of a job for which a kernel that answers has no answer.
     pub fn unanswered(why: &str, snapshot: Arc<str>) -> Self {
-        Self::bypass(why, snapshot).but(|verdict| verdict.rule = Self::UNANSWERED.into())
+        Self::bypass(why, snapshot).but(|verdict| {
+            verdict.rule = "fail-open-unanswered".into();
+            verdict.unanswered = true;
+        })
     }
 }
 

@@ -38,6 +38,7 @@ pub fn verdict_from_wire(wire: v1::Verdict) -> Verdict {
         approval: wire.approval.map(ApprovalTerms::from),
         remediations: wire.remediations.into_iter().map(Remediation::from).collect(),
         bypassed: false,
+        unanswered: false,
     })
 }
 
@@ -202,6 +203,7 @@ mod tests {
                 replacement_topic: Some("job.safe".into()),
             }],
             bypassed: false,
+            unanswered: false,
         })
     }
 

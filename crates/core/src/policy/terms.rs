@@ -84,6 +84,7 @@ impl Terms {
             approval: self.approval.clone(),
             remediations: self.remediations.clone(),
             bypassed: false,
+            unanswered: false,
         })
     }
 }

@@ -6,7 +6,7 @@ use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::pools::RoutingId;
 use lockgate_core::time::Timestamp;
-use lockgate_core::verdict::{Judgement, Verdict};
+use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Claim, Settlement, SnapshotKind, StoreError};
 
 use super::claim::by_pool;
@@ -129,8 +129,7 @@ impl Inner {
             // Nobody judged it. As soon as somebody can, that comes first; else the mark of the policy in force carries it. Who
             // was asked and had no answer is not asked again on the way to a worker, or the job would never get to one: the
             // ledger asks.
-            let asked = &*verdict.rule == Verdict::UNANSWERED;
-            return (asked || !self.ports.kernel.ready()) && verdict.snapshot == *self.recalled.lock();
+            return (verdict.unanswered || !self.ports.kernel.ready()) && verdict.snapshot == *self.recalled.lock();
         }
         verdict.snapshot == self.ports.kernel.snapshot()
     }
