@@ -220,6 +220,28 @@ async fn a_review_that_is_rejected_ends_the_parent_and_its_children() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_parent_gets_no_new_life_before_the_children_of_the_last_one_are_stopped() {
+    let stage = Stage::new();
+    let (id, mut parents, first) = parent(&stage, job("p")).await;
+    let children = spawned(&stage, &first, vec![child("a")]).await;
+    parents.report(&first, wait(OnTimeout::Review)).await;
+    let asked = stage.until(&id, |job| job.state() == JobState::ApprovalRequired).await;
+    // It dies, and nobody is there to stop its child.
+    stage.kill();
+    stage.engine.answer(&somebody("bob"), answer(&asked, Answer::Reject)).await.expect("taken");
+    let dead = stage.job(&id).await;
+    assert!(dead.state() == JobState::Denied && dead.owes(Duty::Disown), "{dead:?}");
+    let refused = stage.engine.replay_one(&caller(), &id).await.expect_err("a new life would forget them");
+    assert_eq!(refused.code(), "children_stopping", "{refused}");
+    assert!(!stage.job(&children[0]).await.state().is_terminal());
+    let stage = stage.crash(Duration::from_secs(5)).await;
+    stage.until(&id, |job| !job.owes(Duty::Disown)).await;
+    assert_eq!(stage.job(&children[0]).await.state(), JobState::Cancelled);
+    let again = stage.engine.replay_one(&caller(), &id).await.expect("a new life");
+    assert_eq!((again.life.no, again.life.family), (dead.life.no + 1, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancel_and_deadline_of_a_parent_that_waits_reach_its_grandchildren() {
     let stage = Stage::new();
     for deadline_ms in [None, Some(30_000)] {

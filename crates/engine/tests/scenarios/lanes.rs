@@ -171,3 +171,53 @@ async fn tries_to_place_a_job_are_not_counted_anew_after_the_lanes_were_away() {
     let tries = stage.engine.why(&caller(), &id).await.expect("explained").tries;
     assert!(tries.is_some_and(|tries| tries.made >= 5), "{tries:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn heads_are_not_compared_with_lanes_that_are_away() {
+    let stage = Stage::new();
+    let first = stage.submit(job("unserved")).await;
+    stage.submit(job("unserved")).await;
+    let first = stage.job(&first).await;
+    let waiting = async || {
+        let depths = stage.lanes.depths(10).await.expect("they are in memory");
+        depths.iter().map(|depth| depth.waiting).sum::<u64>()
+    };
+    let forget = async || {
+        stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key() }]).await;
+    };
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(waiting().await, 2);
+    forget().await;
+    assert_eq!(waiting().await, 1);
+    pass(Duration::from_secs(6)).await;
+    assert_eq!(waiting().await, 2, "what they lost is said again");
+    let rows = stage.number("lockgate_ready_rows_read_total");
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    forget().await;
+    // Shorter than until all lanes of the Store are compared.
+    pass(Duration::from_secs(60)).await;
+    assert_eq!((waiting().await, stage.number("lockgate_ready_rows_read_total")), (1, rows));
+    stage.lanes_off.store(false, Ordering::Relaxed);
+    pass(Duration::from_secs(6)).await;
+    assert_eq!(waiting().await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_freed_while_the_lanes_cannot_say_what_they_count() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: p}\npools: {p: {tenant_max_concurrent: 1}}\n").await;
+    let id = stage.submit(job("t")).await;
+    let lane = stage.job(&id).await.lane();
+    stage.lanes.hold(vec![Hold { lane, pool: "p".into(), token: "nobody-has-it".into() }]).await;
+    // One look, at thirty seconds: from now on it is suspected.
+    pass(Duration::from_secs(45)).await;
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(stage.number("lockgate_limits_leaked_total"), 0.0);
+    assert_eq!(stage.lanes.holding().await.expect("they are in memory").len(), 1);
+    stage.lanes_off.store(false, Ordering::Relaxed);
+    // One look again, at two minutes: what was suspected before still is.
+    pass(Duration::from_secs(30)).await;
+    assert_eq!(stage.number("lockgate_limits_leaked_total"), 1.0);
+    assert!(stage.lanes.holding().await.expect("they are in memory").is_empty());
+}
