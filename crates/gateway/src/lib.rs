@@ -168,10 +168,7 @@ impl Gateway {
         let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
         let (calls, rest) = (Calls::unshared(SCRAPERS_MAX), rest::metrics_router(registry));
         let doors = serve::Doors { hosts: Hosts::Any, gate, calls, grpc: None, rest };
-        // Its own count: the numbers are about the API.
-        let metrics = ConnectionMetrics::default();
-        // Agents that collect numbers often come from one address, and this door is not for strangers.
-        let reception = Reception { tls: self.settings.tls.clone(), connections_max: SCRAPERS_MAX, shared: false, metrics };
+        let reception = Reception::of_scrapers(self.settings.tls.clone(), SCRAPERS_MAX);
         serve::serve(listener, reception, doors, CancellationToken::new(), shutdown).await;
     }
 }

@@ -77,6 +77,14 @@ pub(crate) struct Reception {
     pub(crate) metrics: ConnectionMetrics,
 }
 
+impl Reception {
+    /// Of the door for metrics, which is not for strangers: agents that collect numbers often come from one address, so
+    /// none has a mere share. Its connections are not counted with the others: the numbers are about the API.
+    pub(crate) fn of_scrapers(tls: Option<Tls>, connections_max: usize) -> Self {
+        Self { tls, connections_max, shared: false, metrics: ConnectionMetrics::default() }
+    }
+}
+
 /// What stands behind the socket.
 #[derive(Clone)]
 pub(crate) struct Doors {

@@ -129,6 +129,14 @@ mod tests {
         assert!(local.iter().all(Option::is_some) && from("[::1]:1").is_some());
     }
 
+    #[test]
+    fn at_the_door_for_metrics_one_network_may_have_every_place() {
+        let places = Places::new(&Reception::of_scrapers(None, 16));
+        let from = |port: u16| places.part(SocketAddr::from(([10, 0, 0, 1], port)));
+        let held: Vec<_> = (1..=16).map(from).collect();
+        assert!(held.iter().all(Option::is_some));
+    }
+
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_connection_is_given_up_when_its_peer_takes_nothing() {
