@@ -5,9 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::Reception;
 use crate::metrics::ConnectionMetrics;
@@ -19,11 +21,15 @@ use crate::shares::{Part, Shares};
 const SHARE_OF: usize = 8;
 /// What was sent and is not taken for this long ends a connection. A peer that never reads would hold its place for ever.
 const UNTAKEN_FOR: Duration = Duration::from_secs(60);
+/// Refusals are warned of this often and no more: whoever is refused may try again a thousand times a second.
+const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct Places {
     room: Arc<Semaphore>,
     shares: Option<Arc<Shares<IpAddr>>>,
     metrics: ConnectionMetrics,
+    /// When somebody was last told that connections are refused.
+    warned_at: Mutex<Option<Instant>>,
 }
 
 /// Somebody at the door.
@@ -50,7 +56,8 @@ impl Places {
     pub(super) fn new(reception: &Reception) -> Self {
         let max = reception.connections_max;
         let shares = reception.shared.then(|| Shares::new(max / SHARE_OF));
-        Self { room: Arc::new(Semaphore::new(max)), shares, metrics: reception.metrics.clone() }
+        let (room, metrics) = (Arc::new(Semaphore::new(max)), reception.metrics.clone());
+        Self { room, shares, metrics, warned_at: Mutex::new(None) }
     }
 
     /// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
@@ -66,8 +73,7 @@ impl Places {
             let (stream, address) = listener.accept().await?;
             // Where it comes from is known only now. One too many is closed at once: waiting, it would be in others' way.
             let Some(part) = self.part(address) else {
-                self.metrics.refused.inc();
-                tracing::debug!(%address, "a network has as many connections as it may have; one more was closed");
+                self.refuse(address);
                 continue;
             };
             self.metrics.open.inc();
@@ -75,6 +81,25 @@ impl Places {
             prepare(&stream);
             return Ok(Guest { stream, address, place });
         }
+    }
+
+    fn refuse(&self, address: SocketAddr) {
+        self.metrics.refused.inc();
+        let refused = self.metrics.refused.get();
+        if self.is_time_to_warn() {
+            tracing::warn!(%address, refused, "a network has as many connections as it may have; more of it are closed at once");
+        } else {
+            tracing::debug!(%address, refused, "a network has as many connections as it may have; one more was closed");
+        }
+    }
+
+    fn is_time_to_warn(&self) -> bool {
+        let mut warned_at = self.warned_at.lock();
+        let is_time = warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY);
+        if is_time {
+            *warned_at = Some(Instant::now());
+        }
+        is_time
     }
 
     /// None if there are too many; nothing is counted for this machine's own address.
@@ -135,6 +160,19 @@ mod tests {
         let from = |port: u16| places.part(SocketAddr::from(([10, 0, 0, 1], port)));
         let held: Vec<_> = (1..=16).map(from).collect();
         assert!(held.iter().all(Option::is_some));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_all_counted_and_warned_of_once_a_minute() {
+        let places = places(8);
+        let address = SocketAddr::from(([10, 0, 0, 1], 1));
+        assert!(places.is_time_to_warn());
+        (0..100).for_each(|_| places.refuse(address));
+        assert!(!places.is_time_to_warn());
+        assert_eq!(places.metrics.refused.get(), 100);
+        tokio::time::advance(WARNED_EVERY).await;
+        assert!(places.is_time_to_warn());
+        assert!(!places.is_time_to_warn());
     }
 
     #[cfg(target_os = "linux")]
