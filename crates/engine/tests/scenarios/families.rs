@@ -9,7 +9,7 @@ use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, NewChild, Settings, Submitted};
 use lockgate_ports::{JobQuery, Jobs, Leases};
 
-use super::stage::{Hand, Stage, caller, job, somebody};
+use super::stage::{Hand, Kind, Stage, caller, job, somebody};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -92,6 +92,26 @@ async fn a_parent_is_called_again_with_what_became_of_its_children() {
     parents.report(&again, good("2")).await;
     stage.until(&id, |job| job.state() == JobState::Succeeded).await;
     assert!((stage.number("lockgate_children_submitted_total") - 2.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_waits_leaves_the_only_place_to_its_children() {
+    let stage = Stage::new();
+    stage.pools("topics: {'*': one}\npools: {one: {max_concurrent: 1}}\n").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("one", &["*"], 1)).await;
+    let id = stage.submit(job("p")).await;
+    let first = worker.take().await;
+    let children = spawned(&stage, &first, vec![child("a"), child("b")]).await;
+    worker.report(&first, wait(OnTimeout::Fail)).await;
+    for child in children {
+        let assignment = worker.take().await;
+        assert_eq!(assignment.job.request.job_id, child);
+        worker.report(&assignment, good("1")).await;
+    }
+    let again = worker.take().await;
+    assert_eq!(again.job.request.job_id, id);
+    worker.report(&again, good("2")).await;
+    stage.until(&id, |job| job.state() == JobState::Succeeded).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,6 +136,35 @@ async fn children_wait_while_their_parent_may_be_retried() {
     stage.run_ends(&run, RunState::Succeeded).await;
 }
 
+const SLOW: &str = "
+version: 1
+dag: slow
+nodes:
+  first: { topic: job.a, timeout: 1s, max_attempts: 3 }
+  next: { needs: [first], topic: job.b, payload: \"${nodes.first.output}\" }
+";
+
+#[tokio::test(start_paused = true)]
+async fn nobody_downstream_reads_the_result_of_an_attempt_that_was_given_up() {
+    let stage = Stage::new();
+    stage.put(SLOW).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["job.a", "job.b"], 4).await;
+    let run = stage.begin("slow", json!({})).await;
+    let slow = worker.take().await;
+    worker.start(&slow).await;
+    let stop = worker.next().await;
+    assert!(matches!(&stop, ToWorker::Stop { job_id, .. } if *job_id == slow.job.request.job_id), "{stop:?}");
+    let again = worker.take().await;
+    assert_eq!(again.job.request.job_id, slow.job.request.job_id);
+    assert_eq!(worker.report_late(&slow, done(&json!("old"))).await, Acknowledged::Superseded);
+    assert_eq!(state(&stage.view(&run).await, "first"), NodeState::Running);
+    worker.report(&again, done(&json!("new"))).await;
+    let next = worker.take().await;
+    assert_eq!((topic(&next), payload(&next)), ("job.b", json!("new")));
+    worker.report(&next, done(&json!(null))).await;
+    stage.run_ends(&run, RunState::Succeeded).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crash_between_any_two_steps_loses_nothing() {
     let mut stage = Stage::new();
