@@ -9,7 +9,7 @@ use lockgate_core::job::{EventKind, JobEvent, JobState};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
 use crate::world::{Summary, World};
-use crate::{flow, sagas, times};
+use crate::{families, flow, sagas, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         )?;
         fingerprint = fold(fingerprint, &format!("{:?}", detail.events));
     }
+    families::check(world).await?;
     flow::check(world).await?;
     sagas::check(world).await?;
     times::check(world).await?;
@@ -87,7 +88,7 @@ fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> 
 }
 
 /// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too.
-const DEADLINE_SLACK: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE_SLACK: Duration = Duration::from_secs(60);
 
 /// Says what still waits when nothing should.
 pub(crate) async fn stuck(world: &World) -> Violation {
@@ -99,6 +100,10 @@ pub(crate) async fn stuck(world: &World) -> Violation {
         if query.cursor.is_none() {
             break;
         }
+    }
+    if let Some(parent) = families::waits_for_nobody(&waiting) {
+        let told = format!("{} {:?}", parent.request.job_id, parent.life);
+        return Violation::new("F-2 a parent goes on when none of its children is under way", told);
     }
     let lines: Vec<String> = waiting.iter().take(5).map(|job| format!("{} {:?}", job.request.job_id, job.life)).collect();
     let (runs, times) = (flow::open(world).await.unwrap_or_default(), times::left(world).await.unwrap_or_default());

@@ -46,7 +46,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
 }
 
 /// Sometimes a client goes away in the middle of a call.
-async fn hang_up(world: &World) {
+pub(crate) async fn hang_up(world: &World) {
     if !world.faults.inject(100, Fault::CallDropped) {
         return std::future::pending().await;
     }

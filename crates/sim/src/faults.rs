@@ -71,6 +71,8 @@ faults! {
     ReportForged = "report-forged",
     /// A worker goes on with what it was told to stop, and reports it.
     StopIgnored = "stop-ignored",
+    /// A handler says that it is done and submits children all the same, at once or long after.
+    ChildrenLate = "children-late",
     /// Somebody believes to lead while somebody else does.
     LeaderDoubled = "leader-doubled",
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_core::job::Outcome;
 use lockgate_core::request::Json;
 
+use crate::brood::Brood;
 use crate::faults::Faults;
 
 /// How a job behaves, attempt by attempt.
@@ -22,12 +23,15 @@ pub(crate) enum Plan {
     Hang,
     /// Succeeds after so many milliseconds.
     Take(u32),
+    /// Submits children and waits for them.
+    Parent(Brood),
 }
 
 impl Plan {
     pub(crate) fn draw(faults: &Faults) -> Self {
         match faults.below(100) {
-            0..60 => Self::Succeed,
+            0..57 => Self::Succeed,
+            57..60 => Self::Parent(Brood(u32::try_from(faults.below(1 << 32)).unwrap_or(0))),
             60..75 => Self::Flaky(1 + u32::try_from(faults.below(3)).unwrap_or(0)),
             75..82 => Self::AlwaysFail,
             82..88 => Self::Fatal,
@@ -45,6 +49,7 @@ impl Plan {
             Self::Snooze(n) => format!("[4,{n}]"),
             Self::Hang => "[5,0]".to_owned(),
             Self::Take(ms) => format!("[6,{ms}]"),
+            Self::Parent(Brood(n)) => format!("[7,{n}]"),
         })
     }
 
@@ -58,11 +63,12 @@ impl Plan {
             4 => Self::Snooze(n),
             5 => Self::Hang,
             6 => Self::Take(n),
+            7 => Self::Parent(Brood(n)),
             _ => Self::Succeed,
         }
     }
 
-    /// How the attempt ends and how long it runs; None if it never ends.
+    /// How the attempt ends and how long it runs; None if it never ends, or if its handler says when.
     pub(crate) fn perform(self, attempt: u32, faults: &Faults) -> Option<(Duration, Outcome)> {
         let succeeded = Outcome::Succeeded { result: Json::trusted(format!("{attempt}")) };
         let failed = Outcome::FailedRetryable { error: Arc::from("planned failure"), retry_after: None };
@@ -79,7 +85,7 @@ impl Plan {
             Self::Fatal => Outcome::FailedFatal { error: Arc::from("planned fatal failure") },
             Self::Snooze(n) if attempt <= n => Outcome::Snooze { delay: faults.millis(3_000) },
             Self::Snooze(_) => succeeded,
-            Self::Hang => return None,
+            Self::Hang | Self::Parent(_) => return None,
             Self::Take(ms) => return Some((Duration::from_millis(ms.into()), succeeded)),
         };
         Some((faults.millis(4_000), outcome))

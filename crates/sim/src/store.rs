@@ -96,7 +96,7 @@ impl FaultyStore {
 impl Jobs for FaultyStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         self.before().await?;
-        let outcome = self.witness.commit(changes).await;
+        let outcome = self.witness.commit(self.planted.births(changes)).await;
         self.after().await?;
         outcome
     }
@@ -162,7 +162,7 @@ impl Jobs for FaultyStore {
         self.before().await?;
         let jobs = self.disk.owing(duty, after, limit).await;
         self.arrive_late().await;
-        jobs
+        jobs.map(|jobs| self.planted.owing(duty, jobs))
     }
 
     async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
@@ -176,7 +176,7 @@ impl Jobs for FaultyStore {
         self.before().await?;
         let latest = self.disk.under_way(lives).await;
         self.arrive_late().await;
-        latest
+        latest.map(|latest| self.planted.under_way(latest))
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {

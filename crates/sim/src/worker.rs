@@ -11,11 +11,13 @@ use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
 use lockgate_ports::{Jobs, Mint};
 use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::check::Violation;
 use crate::client::TOPICS;
 use crate::faults::Fault;
+use crate::parent::Parent;
 use crate::plan::Plan;
 use crate::planted::Bug;
 use crate::process::Process;
@@ -50,6 +52,10 @@ struct Life {
     /// Results that were not acknowledged.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
     beats: u64,
+    /// Handlers that make calls of their own. They die with the process, not with the stream.
+    handlers: JoinSet<(Parent, Outcome)>,
+    /// What of them goes on when it should not.
+    late: JoinSet<()>,
 }
 
 struct Running {
@@ -66,6 +72,8 @@ const FOREVER: Duration = Duration::from_secs(1_000_000);
 const BACKOFF_MS: u64 = 5_000;
 /// Most milliseconds between the welcome and the first message.
 const FIRST_MESSAGE_MS: u64 = 300;
+/// Most milliseconds between the end of a handler and its report.
+const PARTING_MS: u64 = 40;
 
 impl Life {
     fn new(world: &World, number: u64) -> Self {
@@ -92,10 +100,12 @@ impl Life {
             running: BTreeMap::new(),
             journal: BTreeMap::new(),
             beats: 0,
+            handlers: JoinSet::new(),
+            late: JoinSet::new(),
         }
     }
 
-    async fn connect(&mut self, world: &World) -> End {
+    async fn connect(&mut self, world: &Arc<World>) -> End {
         let process = self.find_process(world).await;
         let hello = Hello {
             session: self.session.clone(),
@@ -117,7 +127,7 @@ impl Life {
 
     /// Work goes on and ends while there is nobody to tell. Whoever had to wait notices only with its next try that somebody
     /// is there again.
-    async fn find_process(&mut self, world: &World) -> Process {
+    async fn find_process(&mut self, world: &Arc<World>) -> Process {
         let mut found = std::pin::pin!(async {
             let asked = Instant::now();
             let process = world.process().await;
@@ -132,6 +142,7 @@ impl Life {
             tokio::select! {
                 biased;
                 process = &mut found => return process,
+                Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
                 () = tokio::time::sleep_until(next) => {}
             }
         }
@@ -139,7 +150,7 @@ impl Life {
 
     async fn work(
         &mut self,
-        world: &World,
+        world: &Arc<World>,
         process: &Process,
         attachment: Attachment,
         mut inbound: Receiver<ToWorker>,
@@ -173,6 +184,7 @@ impl Life {
                     Some(message) => self.take(world, message, &mut outbox),
                     None => return End::Cut,
                 },
+                Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
                 () = tokio::time::sleep_until(wake) => {}
             }
             self.finish(world, &mut outbox);
@@ -187,7 +199,7 @@ impl Life {
         }
     }
 
-    fn take(&mut self, world: &World, message: ToWorker, outbox: &mut FromWorker) {
+    fn take(&mut self, world: &Arc<World>, message: ToWorker, outbox: &mut FromWorker) {
         match message {
             ToWorker::Assign(assignments) => {
                 for assignment in assignments {
@@ -217,7 +229,7 @@ impl Life {
         }
     }
 
-    fn begin(&mut self, world: &World, assignment: &Assignment, outbox: &mut FromWorker) {
+    fn begin(&mut self, world: &Arc<World>, assignment: &Assignment, outbox: &mut FromWorker) {
         let job = &assignment.job;
         let token = job.life.attempt.token.clone();
         self.highest = self.highest.max(assignment.number);
@@ -231,13 +243,28 @@ impl Life {
         }
         drop(ledger);
         let hidden = world.faults.inject(30, Fault::AttemptHidden);
-        let ends = Plan::decode(&job.request.payload)
-            .perform(job.life.attempt.no, &world.faults)
-            .map(|(run, outcome)| (Instant::now() + run, outcome));
+        let plan = Plan::decode(&job.request.payload);
+        if let Plan::Parent(brood) = plan {
+            self.handlers.spawn(Parent::of(job, brood).handle(world.clone()));
+        }
+        let ended = plan.perform(job.life.attempt.no, &world.faults);
+        let ends = ended.map(|(run, outcome)| (Instant::now() + run, outcome));
         if !world.faults.chance(100) {
             outbox.starts.push((job_id.clone(), token.clone()));
         }
         self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, hidden });
+    }
+
+    /// A handler is done. If its attempt was stopped meanwhile, nobody is told.
+    fn hear(&mut self, world: &Arc<World>, parent: Parent, outcome: Outcome) {
+        if let Some(running) = self.running.get_mut(parent.token()) {
+            // So that what it does late comes before and after its report.
+            let soon = Instant::now() + world.faults.millis(PARTING_MS);
+            running.ends.get_or_insert((soon, outcome));
+        }
+        if world.faults.inject(300, Fault::ChildrenLate) {
+            self.late.spawn(parent.submit_late(world.clone()));
+        }
     }
 
     /// Moves ended work into the journal and reports it, sometimes twice.

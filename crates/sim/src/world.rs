@@ -21,7 +21,7 @@ use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
 use crate::witness::Witness;
-use crate::{client, flow, people, times, worker};
+use crate::{client, families, flow, people, times, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Summary {
 pub(crate) struct Ledger {
     /// Jobs whose submit was acknowledged.
     pub(crate) acknowledged: BTreeSet<JobId>,
+    /// Children that workers were told to have submitted, by parent and life.
+    pub(crate) children: BTreeMap<(JobId, u32), BTreeSet<JobId>>,
     /// Idempotency keys and the job each was acknowledged with.
     pub(crate) keys: BTreeMap<String, JobId>,
     /// Runs by tenant and key.
@@ -169,10 +171,13 @@ impl World {
         }
     }
 
-    /// Everything ends, and every place is free. If not, what the witness saw may say why.
+    /// Everything ends, nobody is left behind, and every place is free. If not, what the witness saw may say why.
     pub(crate) async fn come_to_rest(&self) -> Result<(), Violation> {
         match self.settle().await {
-            Ok(()) => self.places_are_free().await,
+            Ok(()) => {
+                families::settle(self).await?;
+                self.places_are_free().await
+            }
             Err(stuck) => {
                 self.witness.testify().await?;
                 Err(stuck)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId};
-use lockgate_core::job::{Evidence, Job};
+use lockgate_core::job::{Duty, Evidence, Job};
 use lockgate_core::schedule::Schedule;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
@@ -66,6 +66,14 @@ pub enum Bug {
     EpochIgnored,
     /// The Store forgets how long the silence of a worker is to be borne.
     PromisesForgotten,
+    /// Children are inserted without looking at their parent.
+    BirthsUnfenced,
+    /// The Store takes every child for one that has ended.
+    ChildrenOverlooked,
+    /// The Store does not list who waits for children.
+    GatherForgotten,
+    /// The Store does not list who left children behind.
+    DisownForgotten,
     /// The edge takes any report for a job as one of its current attempt.
     FenceIgnored,
     /// The kernel allows everything.
@@ -251,6 +259,33 @@ impl Planted {
             closed = disk.close_session(id, epoch + 1).await?;
         }
         Ok(closed)
+    }
+
+    /// What a process asks of the Store when it submits children.
+    pub(crate) fn births(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        if self.is(Bug::BirthsUnfenced) {
+            let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });
+            changes.iter_mut().filter(fenced).for_each(|change| change.transition.evidence = Evidence::Version);
+        }
+        changes
+    }
+
+    /// For each life a child that has not ended, as the Store knows it.
+    pub(crate) fn under_way(&self, mut latest: Vec<Option<JobSeq>>) -> Vec<Option<JobSeq>> {
+        if self.is(Bug::ChildrenOverlooked) {
+            latest.fill(None);
+        }
+        latest
+    }
+
+    /// Jobs as the index of a duty names them.
+    pub(crate) fn owing(&self, duty: Duty, jobs: Vec<Job>) -> Vec<Job> {
+        let forgotten = match duty {
+            Duty::Gather => self.is(Bug::GatherForgotten),
+            Duty::Disown => self.is(Bug::DisownForgotten),
+            Duty::Approve | Duty::Scan | Duty::Rejudge => false,
+        };
+        if forgotten { Vec::new() } else { jobs }
     }
 
     /// Jobs as an index names them.

@@ -35,6 +35,7 @@ impl Books {
         if transition.events.iter().any(|event| event.kind == EventKind::Dispatched) {
             self.may_be_dispatched(job);
         }
+        self.relate(transition);
         self.enter(job);
         self.log(job);
         self.keeps_limits(job);
@@ -148,7 +149,7 @@ impl Books {
     }
 }
 
-fn told(job: &Job, more: &str) -> String {
+pub(super) fn told(job: &Job, more: &str) -> String {
     let (life, attempt) = (&job.life, &job.life.attempt);
     format!("{} v{} life {} attempt {} {}: {more}", job.request.job_id, job.version, life.no, attempt.no, life.state)
 }

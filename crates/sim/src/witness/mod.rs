@@ -3,6 +3,7 @@
 //! The witness stands between the processes and the disk. It knows what was asked and what the Store answered; neither the
 //! engine's memory nor the Store's rows are taken for granted. In the end the books are compared with the disk.
 
+mod families;
 mod jobs;
 mod others;
 mod sagas;
@@ -42,6 +43,7 @@ struct Books {
     /// Which job does which part of which run.
     parts: BTreeMap<Part, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,
+    families: families::Families,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,

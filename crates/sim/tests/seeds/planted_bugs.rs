@@ -38,7 +38,7 @@ macro_rules! caught {
 caught! {
     a_version_that_is_not_compared = VersionIgnored: "S-1" | "J-1";
     evidence_that_is_not_looked_at = EvidenceIgnored: "S-1";
-    a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "L-4";
+    a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "L-4" | "F-";
     an_answer_before_the_change_is_on_disk = AnsweredTooEarly: "S-1" | "S-2";
     events_that_are_not_written = EventsDropped: "S-4";
     dead_letters_that_are_not_written = LettersDropped: "J-4";
@@ -54,6 +54,10 @@ caught! {
     edges_that_are_closed_alive = EdgesClosedAlive: "S-1";
     a_session_that_is_closed_under_another_epoch = EpochIgnored: "S-1";
     a_promise_to_a_worker_that_is_forgotten = PromisesForgotten: "A-10";
+    a_child_of_an_attempt_that_no_longer_counts = BirthsUnfenced: "F-1";
+    children_that_are_taken_for_ended = ChildrenOverlooked: "F-2";
+    parents_that_nobody_wakes = GatherForgotten: "F-2";
+    children_that_nobody_stops = DisownForgotten: "F-3";
     a_report_with_another_token_that_counts = FenceIgnored: "A-1";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";

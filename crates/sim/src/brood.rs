@@ -1,0 +1,49 @@
+//! The children of a simulated parent. A number in its payload says what they are, so that every attempt submits the same ones.
+
+use lockgate_core::request::NewJob;
+use lockgate_engine::NewChild;
+
+use crate::client::TOPICS;
+use crate::plan::Plan;
+
+/// One bit for the rounds, two for how many there are, four for what each of them does. What is left of the number is for those
+/// that are parents themselves: it runs out, and so do they.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brood(pub(crate) u32);
+
+/// Bits that are not left for the next generation.
+const OWN_BITS: u32 = 1 + 2 + 4 * 4;
+/// How long one attempt of a child may take.
+const TIMEOUT_MS: u64 = 4_000;
+
+impl Brood {
+    /// How often the parent submits some and waits for them.
+    pub(crate) const fn rounds(self) -> u32 {
+        1 + (self.0 & 1)
+    }
+
+    pub(crate) fn children(self, round: u32) -> Vec<NewChild> {
+        let count = 1 + ((self.0 >> 1) & 3);
+        (0..count).map(|n| self.child(format!("{round}-{n}"), (self.0 >> (3 + 4 * n)) & 15)).collect()
+    }
+
+    /// One that no round needs.
+    pub(crate) fn extra(self, round: u32) -> NewChild {
+        self.child(format!("{round}-extra"), 0)
+    }
+
+    fn child(self, key: String, does: u32) -> NewChild {
+        let plan = match does {
+            0..9 => Plan::Succeed,
+            9 | 10 => Plan::Flaky(1),
+            11 => Plan::AlwaysFail,
+            12 => Plan::Fatal,
+            13 => Plan::Snooze(1),
+            14 => Plan::Parent(Self(self.0 >> OWN_BITS)),
+            _ => Plan::Hang,
+        };
+        let topic = TOPICS[does as usize % TOPICS.len()].to_owned();
+        let job = NewJob { topic, payload: Some(plan.encode()), timeout_ms: Some(TIMEOUT_MS), ..NewJob::default() };
+        NewChild { key, job }
+    }
+}

@@ -1,0 +1,164 @@
+//! A handler that submits children and waits for them. It runs beside the stream of its worker, as handlers do: what becomes of
+//! the stream or of the attempt is nothing to it, and it may go on when it should not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::{AttemptToken, JobId, JobSeq};
+use lockgate_core::job::{Job, OnTimeout, Outcome};
+use lockgate_core::request::{Caller, Json};
+use lockgate_engine::{ApiError, NewChild, Submitted};
+
+use crate::brood::Brood;
+use crate::check::Violation;
+use crate::client;
+use crate::world::World;
+
+/// How often a call is repeated that was not acknowledged. Whoever gives up then fails, and finds its children the next time.
+const TRIES: usize = 10;
+
+/// One attempt of a parent.
+#[derive(Debug)]
+pub(crate) struct Parent {
+    job_id: JobId,
+    token: AttemptToken,
+    life: u32,
+    /// How often it has waited in this life.
+    round: u32,
+    caller: Caller,
+    brood: Brood,
+}
+
+impl Parent {
+    pub(crate) fn of(job: &Job, brood: Brood) -> Self {
+        Self {
+            job_id: job.request.job_id.clone(),
+            token: job.life.attempt.token.clone(),
+            life: job.life.no,
+            round: job.life.family.as_ref().map_or(0, |family| family.rounds),
+            caller: Caller::new(job.request.tenant.clone(), "worker"),
+            brood,
+        }
+    }
+
+    pub(crate) fn token(&self) -> &AttemptToken {
+        &self.token
+    }
+
+    /// Submits the children of this round, and says that it waits for them. After the last round it is done.
+    pub(crate) async fn handle(self, world: Arc<World>) -> (Self, Outcome) {
+        tokio::time::sleep(world.faults.millis(1_000)).await;
+        self.find_children(&world).await;
+        let outcome = if self.round < self.brood.rounds() {
+            self.begin_round(&world).await
+        } else {
+            Outcome::Succeeded { result: Json::null() }
+        };
+        (self, outcome)
+    }
+
+    /// Submits one more under the token of an attempt that is about to end, or has ended long ago.
+    pub(crate) async fn submit_late(self, world: Arc<World>) {
+        if world.faults.chance(500) {
+            tokio::time::sleep(world.faults.millis(30_000)).await;
+        }
+        self.submit(&world, &[self.brood.extra(self.round)]).await;
+    }
+
+    /// In one or two calls. Some are sent again, in the same call or in the next: their keys make that harmless.
+    async fn begin_round(&self, world: &World) -> Outcome {
+        let children = self.brood.children(self.round);
+        let half = usize::try_from(world.faults.below(children.len() as u64)).unwrap_or(0);
+        let (first, rest) = children.split_at(half);
+        let second = if world.faults.chance(300) { &children[..] } else { rest };
+        for call in [first, second] {
+            let mut call = call.to_vec();
+            let again = call.first().filter(|_| world.faults.chance(100)).cloned();
+            call.extend(again);
+            if !call.is_empty() && !self.submit(world, &call).await {
+                return Outcome::FailedRetryable { error: Arc::from("its children were not taken"), retry_after: None };
+            }
+        }
+        end_of_round(world)
+    }
+
+    /// Whether all of them were acknowledged.
+    async fn submit(&self, world: &World, children: &[NewChild]) -> bool {
+        for _ in 0..TRIES {
+            let process = world.process().await;
+            let (token, children) = (self.token.clone(), children.to_vec());
+            let answered = tokio::select! {
+                biased;
+                () = process.lifeline.died() => continue,
+                () = client::hang_up(world) => continue,
+                answered = process.engine.submit_children(&self.caller, &self.job_id, token, children) => answered,
+            };
+            match answered {
+                Ok(answers) if self.acknowledge(world, &answers) => return true,
+                // The attempt no longer counts.
+                Err(ApiError::State(_)) => return false,
+                // The Store fails, or the parent keeps changing.
+                Ok(_) | Err(_) => {}
+            }
+            tokio::time::sleep(world.faults.millis(500)).await;
+        }
+        false
+    }
+
+    fn acknowledge(&self, world: &World, answers: &[Result<Submitted, ApiError>]) -> bool {
+        let mut ledger = world.ledger.lock();
+        for answer in answers {
+            match answer {
+                Ok(Submitted { job_id, .. }) => {
+                    ledger.acknowledged.insert(job_id.clone());
+                    ledger.children.entry((self.job_id.clone(), self.life)).or_default().insert(job_id.clone());
+                }
+                Err(error @ ApiError::KeyTaken { .. }) => {
+                    let detail = format!("{}: {error}", self.job_id);
+                    ledger.broken.push(Violation::new("F-1 a key of a life names one child", detail));
+                }
+                Err(_) => {}
+            }
+        }
+        answers.iter().all(Result::is_ok)
+    }
+
+    /// Whatever an attempt of this life was told to have submitted is there for the next one.
+    async fn find_children(&self, world: &World) {
+        let known = world.ledger.lock().children.get(&(self.job_id.clone(), self.life)).cloned().unwrap_or_default();
+        if known.is_empty() {
+            return;
+        }
+        let process = world.process().await;
+        let page = tokio::select! {
+            biased;
+            () = process.lifeline.died() => return,
+            page = process.engine.children(&self.caller, &self.job_id, &self.token, JobSeq::default()) => page,
+        };
+        // The attempt no longer counts, or the Store fails: both are part of the story.
+        let Ok(page) = page else { return };
+        let found: BTreeSet<JobId> = page.children.iter().map(|child| child.job.request.job_id.clone()).collect();
+        if let Some(missing) = known.difference(&found).next() {
+            let detail = format!("{missing} of {} life {}", self.job_id, self.life);
+            let broken = Violation::new("F-1 an attempt finds the children of the one before", detail);
+            world.ledger.lock().broken.push(broken);
+        }
+    }
+}
+
+/// Most wait for as long as it takes, some only for so long, and some give up on their children.
+fn end_of_round(world: &World) -> Outcome {
+    let faults = &world.faults;
+    match faults.below(12) {
+        0 => Outcome::FailedFatal { error: Arc::from("gave up on its children") },
+        1 => Outcome::FailedRetryable { error: Arc::from("forgot to wait for its children"), retry_after: None },
+        2..5 => {
+            // Where people answer questions they may be asked.
+            let reviewed = faults.chance(500) && world.cast.policies;
+            let on_timeout = if reviewed { OnTimeout::Review } else { OnTimeout::Fail };
+            Outcome::AwaitChildren { timeout: Some(Duration::from_millis(500) + faults.millis(8_000)), on_timeout }
+        }
+        _ => Outcome::AwaitChildren { timeout: None, on_timeout: OnTimeout::Fail },
+    }
+}
