@@ -358,8 +358,8 @@ fn mints(input: &Input) -> bool {
     use lockgate_core::job::Outcome;
     match input {
         Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
-        Input::Gathered => true,
-        Input::Spawned { .. } | Input::Settled => false,
+        Input::Gathered { .. } => true,
+        Input::Spawned { .. } | Input::Settled { .. } => false,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
         Input::Scanned(_) | Input::LetOut(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
         Input::Reported(report) => match report.outcome {

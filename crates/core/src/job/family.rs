@@ -123,9 +123,12 @@ impl Job {
         Ok(transition)
     }
 
-    /// F-2: none of its children is under way.
-    pub(super) fn gathered(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
+    /// F-2: none of its children is under way. Whoever saw that before the attempt that waits was minted saw other children.
+    pub(super) fn gathered(&self, token: &AttemptToken, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
+        if self.life.attempt.token != *token {
+            return Err(Illegal::Superseded);
+        }
         if self.barrier().is_none() {
             return Err(Illegal::State { input: "opening a barrier", state: self.life.state });
         }
@@ -146,8 +149,11 @@ impl Job {
         })
     }
 
-    /// The life ended badly, and whatever of its children was under way was stopped.
-    pub(super) fn settled(&self) -> Result<Transition, Illegal> {
+    /// F-3: the life ended badly, and whatever of its children was under way was stopped. A later life has children of its own.
+    pub(super) fn settled(&self, life: u32) -> Result<Transition, Illegal> {
+        if self.life.no != life {
+            return Err(Illegal::Superseded);
+        }
         if !self.owes_its_children_an_end() {
             return Err(Illegal::State { input: "settling children", state: self.life.state });
         }

@@ -282,10 +282,10 @@ pub enum Input {
     Spawned { token: AttemptToken, children: u32 },
     /// The worker ended.
     Reported(Report),
-    /// None of the children that it waits for is under way.
-    Gathered,
-    /// It ended badly, and none of its children goes on.
-    Settled,
+    /// None of the children that the next attempt waits for is under way. Of later waits of the same job that says nothing.
+    Gathered { token: AttemptToken },
+    /// This life ended badly, and none of its children goes on.
+    Settled { life: u32 },
     /// The session that holds the attempt is gone, or does not know the attempt.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence },
     /// Nobody can ever take it as things are, and that was looked at often enough.
@@ -415,8 +415,8 @@ impl Job {
             Input::Checked { token, action, verdict } => self.checked(&token, &action, &verdict, env),
             Input::Spawned { token, children } => self.spawned(&token, children, env),
             Input::Reported(report) => self.reported(report, env),
-            Input::Gathered => self.gathered(env),
-            Input::Settled => self.settled(),
+            Input::Gathered { token } => self.gathered(&token, env),
+            Input::Settled { life } => self.settled(life),
             Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
             Input::GivenUp { reason, message, routing } => self.given_up(reason, message, routing, env),
             Input::Woken => self.woken(env),

@@ -180,8 +180,8 @@ fn input(step: Step, story: &Story) -> Input {
         Step::Cancel => cancel(),
         Step::Replay => replay(),
         Step::Spawned(which) => Input::Spawned { token: token(which), children: 2 },
-        Step::Gathered => Input::Gathered,
-        Step::Settled => Input::Settled,
+        Step::Gathered => Input::Gathered { token: story.token() },
+        Step::Settled => Input::Settled { life: story.job.life.no },
     }
 }
 
@@ -237,14 +237,14 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
             (Input::Scanned(_), JobState::Succeeded, JobState::Succeeded | JobState::OutputQuarantined) => {}
             (Input::Release { .. }, JobState::OutputQuarantined, JobState::Succeeded) => {}
             (Input::Rejudged, was, is) if was == is && before.needs_rejudging() => {}
-            (Input::Settled, was, is) if was == is && before.owes(Duty::Disown) => {}
+            (Input::Settled { .. }, was, is) if was == is && before.owes(Duty::Disown) => {}
             (Input::Reported(_), was, is) if was == is && before.life.late.is_none() && after.life.late.is_some() => {}
             (Input::Scanned(_) | Input::LetOut(_), was, is) if was == is && before.life.late.is_some() => {}
             _ => panic!("J-3: {input:?}"),
         }
     }
     assert_eq!(after.life.no, before.life.no + u32::from(matches!(input, Input::Replay { .. })));
-    if matches!(input, Input::Rejudged | Input::Settled) && before.state().is_terminal() {
+    if matches!(input, Input::Rejudged | Input::Settled { .. }) && before.state().is_terminal() {
         assert!(done.dead_letter.is_none() && done.result.is_none());
         return;
     }

@@ -127,7 +127,8 @@ impl Inner {
         (rest, looked)
     }
 
-    /// Those that have to wait. Nobody can submit a child meanwhile: no attempt holds a parent that waits.
+    /// Those that have to wait. Nobody can submit a child meanwhile: no attempt holds a parent that waits. One that somebody else
+    /// opened meanwhile may have, and wait again: for that the token of the wait is named.
     async fn open_some(&self, waiting: &[Job]) -> Result<Vec<Job>, StoreError> {
         let lives: Vec<(JobId, u32)> = waiting.iter().map(|job| (job.request.job_id.clone(), job.life.no)).collect();
         let under_way = self.ports.store.under_way(&lives).await?;
@@ -139,7 +140,10 @@ impl Inner {
                     self.families.know(&job.request.job_id, child, now);
                     wait.push(job.clone());
                 }
-                None => open.push((Arc::new(job.clone()), Input::Gathered)),
+                None => {
+                    let token = job.life.attempt.token.clone();
+                    open.push((Arc::new(job.clone()), Input::Gathered { token }));
+                }
             }
         }
         self.drive(open).await?;
@@ -181,7 +185,8 @@ impl Inner {
             });
         }
         if all {
-            self.drive(vec![(Arc::new(parent), Input::Settled)]).await?;
+            let settled = Input::Settled { life: parent.life.no };
+            self.drive(vec![(Arc::new(parent), settled)]).await?;
         }
         Ok(())
     }

@@ -28,6 +28,10 @@ fn waiting(on_timeout: OnTimeout) -> Story {
     story
 }
 
+fn gathered(story: &Story) -> Input {
+    Input::Gathered { token: story.token() }
+}
+
 fn vote(story: &Story, actor: &str, answer: Answer) -> Input {
     let rule_hash = story.job.life.approval.as_ref().unwrap().rule_hash.clone();
     Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash })
@@ -50,12 +54,12 @@ fn a_parent_that_waits_is_held_by_nobody_and_burns_nothing() {
 fn when_its_children_have_ended_it_is_judged_and_called_again() {
     let mut story = waiting(OnTimeout::Fail);
     let attempt = story.job.life.attempt.no;
-    story.apply(Input::Gathered).unwrap();
+    story.apply(gathered(&story)).unwrap();
     assert_eq!((story.state(), story.job.life.attempt.no), (JobState::Scheduled, attempt));
     let family = story.job.life.family.clone().unwrap();
     assert_eq!((family.rounds, family.partial, family.waits), (1, false, None));
     assert!(!story.job.owes(Duty::Gather));
-    assert!(story.apply(Input::Gathered).is_err(), "once");
+    assert!(story.apply(gathered(&story)).is_err(), "once");
     story.dispatch();
     story.report(succeeded());
     assert_eq!(story.state(), JobState::Succeeded);
@@ -64,10 +68,36 @@ fn when_its_children_have_ended_it_is_judged_and_called_again() {
 }
 
 #[test]
+fn what_was_seen_of_one_wait_opens_no_later_one() {
+    let mut story = waiting(OnTimeout::Fail);
+    let seen = gathered(&story);
+    story.apply(seen.clone()).unwrap();
+    story.dispatch();
+    spawn(&mut story);
+    story.report(wait(OnTimeout::Fail));
+    assert_eq!(story.decide(seen).unwrap_err(), Illegal::Superseded, "these children are others");
+    story.apply(gathered(&story)).unwrap();
+}
+
+#[test]
+fn what_was_seen_of_one_life_settles_no_later_one() {
+    let mut story = Story::running();
+    spawn(&mut story);
+    story.report(Outcome::FailedFatal { error: "no".into() });
+    story.apply(Input::Settled { life: 1 }).unwrap();
+    story.apply(replay()).unwrap();
+    story.dispatch();
+    spawn(&mut story);
+    story.report(Outcome::FailedFatal { error: "no".into() });
+    assert_eq!(story.decide(Input::Settled { life: 1 }).unwrap_err(), Illegal::Superseded, "these children are others");
+    story.apply(Input::Settled { life: 2 }).unwrap();
+}
+
+#[test]
 fn without_a_verdict_it_waits_for_one_and_for_nothing_else() {
     let mut story = waiting(OnTimeout::Fail);
     story.judgement = Judgement::Unavailable;
-    story.apply(Input::Gathered).unwrap();
+    story.apply(gathered(&story)).unwrap();
     assert_eq!((story.state(), story.job.barrier()), (JobState::Pending, None));
     story.judgement = judgement(Decision::Allow);
     story.advance(5_000);
@@ -86,8 +116,8 @@ fn a_barrier_that_does_not_open_in_time_fails_the_parent() {
     assert_eq!(done.dead_letter.unwrap().reason, Reason::ChildrenTimeout);
     assert_eq!(story.state(), JobState::Failed);
     assert!(story.job.owes(Duty::Disown), "its children must be stopped");
-    story.apply(Input::Settled).unwrap();
-    assert!(!story.job.owes(Duty::Disown) && story.apply(Input::Settled).is_err());
+    story.apply(Input::Settled { life: 1 }).unwrap();
+    assert!(!story.job.owes(Duty::Disown) && story.apply(Input::Settled { life: 1 }).is_err());
 }
 
 #[test]
@@ -158,7 +188,7 @@ fn what_goes_well_leaves_its_children_alone_and_a_new_life_has_none() {
     story.report(Outcome::FailedFatal { error: "no".into() });
     assert!(story.job.owes(Duty::Disown));
     assert_eq!(story.decide(replay()).unwrap_err(), Illegal::Disowning, "a new life would forget them");
-    story.apply(Input::Settled).unwrap();
+    story.apply(Input::Settled { life: 1 }).unwrap();
     story.apply(replay()).unwrap();
     assert_eq!(story.job.life.family, None);
 }
@@ -169,7 +199,7 @@ fn a_job_that_only_waits_is_called_dead_one_day() {
     story.limits.snoozes_max = 2;
     for _ in 0..2 {
         story.report(wait(OnTimeout::Fail));
-        story.apply(Input::Gathered).unwrap();
+        story.apply(gathered(&story)).unwrap();
         story.dispatch();
     }
     story.report(wait(OnTimeout::Fail));

@@ -209,7 +209,8 @@ pub async fn a_parent_that_waits_owes_it_until_its_barrier_opens(h: &StoreHarnes
     let waits = h.step(&held, report(&held, wait(1_000))).await?;
     assert_eq!((waits.state(), owing(h, Duty::Gather).await?), (JobState::Pending, vec!["p".to_owned()]));
     assert!(h.store.held(&"s".into()).await?.is_empty(), "nobody holds it");
-    let open = h.step(&waits, Input::Gathered).await?;
+    let token = waits.life.attempt.token.clone();
+    let open = h.step(&waits, Input::Gathered { token }).await?;
     assert_eq!((open.state(), owing(h, Duty::Gather).await?), (JobState::Scheduled, Vec::new()));
     assert_eq!(open.life.family.as_ref().map(|family| family.rounds), Some(1));
     let epoch = h.attach("s").await?;
@@ -234,7 +235,7 @@ pub async fn what_ended_badly_owes_its_children_an_end_until_they_have_one(h: &S
     let childless = parent(h, "childless").await?;
     h.step(&childless, report(&childless, fatal())).await?;
     assert_eq!(owing(h, Duty::Disown).await?, ["bad"]);
-    let settled = h.step(&h.load("bad").await?, Input::Settled).await?;
+    let settled = h.step(&h.load("bad").await?, Input::Settled { life: 1 }).await?;
     assert_eq!((settled.state(), owing(h, Duty::Disown).await?), (JobState::Failed, Vec::new()));
     let letters = h.store.dead_letters(crate::store::DeadLetterQuery { limit: 10, ..Default::default() }).await?;
     assert_eq!(letters.items.len(), 2, "J-4: a job that stays dead keeps its letter");

@@ -99,8 +99,8 @@ impl Scene {
             9 => scan(job, dice),
             10 => release(),
             11 => Input::Spawned { token, children: 1 },
-            12 => Input::Gathered,
-            13 => Input::Settled,
+            12 => Input::Gathered { token },
+            13 => Input::Settled { life: job.life.no },
             _ => replay(),
         }
     }
