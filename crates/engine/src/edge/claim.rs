@@ -8,7 +8,7 @@ use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{ClaimRequest, Demand};
 
-use super::dispatch::{Outgoing, Round};
+use super::dispatch::Outgoing;
 use super::seats::Want;
 use crate::Inner;
 
@@ -28,7 +28,7 @@ impl Inner {
         mut wants: BTreeMap<PoolName, Vec<Want>>,
         routing: &Routing,
         out: &mut Outgoing,
-        round: &mut Round,
+        again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
         let mut unplaced = Vec::new();
         for rank in 0.. {
@@ -36,7 +36,7 @@ impl Inner {
             for (pool, wants) in wants {
                 let choices = self.choices(wants, routing, rank, &mut unplaced);
                 for (serving, group) in choices {
-                    let left = self.claim_for(&pool, &serving, group, out, round).await;
+                    let left = self.claim_for(&pool, &serving, group, out, again_at).await;
                     if routing.closed(&serving) != Some(Closed::Paused) && !left.is_empty() {
                         short.entry(pool.clone()).or_default().extend(left);
                     }
@@ -96,7 +96,7 @@ impl Inner {
         serving: &PoolName,
         wants: Vec<Want>,
         out: &mut Outgoing,
-        round: &mut Round,
+        again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
         let plan = self.edge.plan(serving, &wants);
         if !plan.seats.is_empty() {
@@ -109,7 +109,7 @@ impl Inner {
             };
             let began = self.traces.begin();
             let claimed = self.ports.lanes.claim(request).await;
-            round.again_at = claimed.again_at;
+            *again_at = claimed.again_at;
             let tickets = self.tickets(claimed.claims, began, |seat| plan.seats[seat].session.clone()).await;
             self.take_places(tickets, &plan.routing, out);
         }

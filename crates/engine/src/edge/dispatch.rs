@@ -1,15 +1,17 @@
-//! Claim for free places, judge again if the policy moved, commit DISPATCHED, send.
+//! Claim for free places; judge again if the policy moved, commit DISPATCHED, send. Two loops: while one batch is committed
+//! and sent, the next is claimed.
 
 use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
-use lockgate_core::pools::RoutingId;
+use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Claim, Settlement, SnapshotKind, StoreError};
 
 use super::claim::by_pool;
+use super::seats::Want;
 use super::sessions::Place;
 use crate::Inner;
 use crate::commit::Step;
@@ -48,35 +50,61 @@ pub(super) struct Outgoing {
     known: Vec<Settlement>,
 }
 
-/// What one round did.
-pub(crate) struct Round {
-    /// Jobs that moved, to a worker or to a new verdict; zero means that nothing fits now.
-    pub(crate) moved: usize,
+/// What one round claimed, and what it has to send.
+pub(crate) struct Batch {
+    out: Outgoing,
+    /// Jobs that found no place.
+    unplaced: Vec<Want>,
+    routing: Arc<Routing>,
     /// When a limit by time has room again for something that waits.
     pub(crate) again_at: Option<Timestamp>,
 }
 
+impl Batch {
+    /// Jobs to be moved, to a worker or to a new verdict; zero means that nothing fits now.
+    pub(crate) fn moves(&self) -> usize {
+        self.out.sent.len() + self.out.stale.len()
+    }
+
+    /// Nobody has to do anything about it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Outgoing { steps: _, sent, stale, back, known } = &self.out;
+        sent.is_empty() && stale.is_empty() && back.is_empty() && known.is_empty() && self.unplaced.is_empty()
+    }
+}
+
 impl Inner {
-    /// Claims for all free places, then one commit for everything that was claimed.
-    pub(crate) async fn dispatch_once(&self) -> Result<Round, StoreError> {
-        let routing = self.routing();
+    /// Claims for all free places.
+    pub(crate) async fn claim_once(&self) -> Batch {
+        let (routing, out) = (self.routing(), Outgoing::default());
+        let mut batch = Batch { out, unplaced: Vec::new(), routing: Arc::clone(&routing), again_at: None };
         if self.config.is_unreadable() {
             // By what is in force nobody here can say who may take what.
-            return Ok(Round { moved: 0, again_at: None });
+            return batch;
         }
-        let mut round = Round { moved: 0, again_at: self.pass_time().await };
-        let mut out = Outgoing::default();
+        batch.again_at = self.pass_time().await;
         // From lanes that are away nothing can be claimed.
         let demand = self.ports.lanes.demand().await.unwrap_or_default();
-        let unplaced = self.claim_all(by_pool(demand), &routing, &mut out, &mut round).await;
+        batch.unplaced = self.claim_all(by_pool(demand), &routing, &mut batch.out, &mut batch.again_at).await;
         self.wake.feed.notify_one();
-        let rejudged = out.stale.len();
+        batch
+    }
+
+    /// One commit for everything that was claimed.
+    pub(crate) async fn send_once(&self, batch: Batch) -> Result<(), StoreError> {
+        let Batch { mut out, unplaced, routing, .. } = batch;
         let judged = self.judge_again(std::mem::take(&mut out.stale)).await;
-        let sent = self.send_out(out).await?;
+        self.send_out(out).await?;
         judged?;
         self.make_room(unplaced, &routing);
-        round.moved += sent + rejudged;
-        Ok(round)
+        Ok(())
+    }
+
+    /// What was claimed goes back to its lanes, for others to have at once.
+    pub(crate) async fn take_back(&self, batch: Batch) {
+        let Outgoing { sent, stale, back, .. } = batch.out;
+        self.unsend(sent).await;
+        self.give_back(stale.into_iter().chain(back).collect()).await;
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
@@ -180,7 +208,7 @@ impl Inner {
         }
     }
 
-    async fn send_out(&self, out: Outgoing) -> Result<usize, StoreError> {
+    async fn send_out(&self, out: Outgoing) -> Result<(), StoreError> {
         let Outgoing { steps, sent, back, known, .. } = out;
         self.give_back(back).await;
         if !known.is_empty() {
@@ -206,12 +234,11 @@ impl Inner {
                 Err(_) => moved.push(ticket),
             }
         }
-        let count = dispatched.len();
         self.metrics.dispatched(&dispatched);
         self.traces.sent(committing, claims.into_iter().zip(&dispatched));
         self.assign(dispatched);
         self.look_again(moved, Doubt::Conflict).await;
-        Ok(count)
+        Ok(())
     }
 
     pub(super) fn assign(&self, jobs: Vec<Arc<Job>>) {
@@ -227,6 +254,11 @@ impl Inner {
         if !error.certainly_not_applied() {
             return self.look_again(sent, Doubt::Unknown).await;
         }
+        self.unsend(sent).await;
+    }
+
+    /// Nothing of it was committed.
+    async fn unsend(&self, sent: Vec<Ticket>) {
         for ticket in &sent {
             self.edge.settle(&ticket.session, &ticket.job.life.attempt.token);
         }

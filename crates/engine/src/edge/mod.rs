@@ -16,6 +16,7 @@ mod session;
 mod sessions;
 
 pub use attach::Attachment;
+pub(crate) use dispatch::Batch;
 pub(crate) use elsewhere::StrangerView;
 pub(crate) use posted::Adrift;
 pub use protocol::{

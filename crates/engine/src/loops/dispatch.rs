@@ -1,41 +1,48 @@
 //! Claims whenever a bell rings or a place becomes free; once a second even if nothing did.
 
+use std::future::pending;
 use std::sync::Arc;
-
 use std::time::Duration;
 
 use lockgate_ports::Bell;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::wait;
 use crate::Inner;
+use crate::edge::Batch;
 
 /// Clocks have no finer steps.
 const SOON: Duration = Duration::from_millis(1);
 
-pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut stop: watch::Receiver<bool>) {
     let ear = inner.ports.bus.listen(Bell::Lanes);
     loop {
-        let mut again_at = None;
-        loop {
-            // Cutting a round short at the end is safe: what it committed is sent when the session attaches again.
-            let round = tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                round = inner.dispatch_once() => round,
+        // Claimed sooner, it would lie where nobody can have it. What becomes free meanwhile is claimed together.
+        let mut room = None;
+        while room.is_none() {
+            let free = async {
+                match batches.reserve().await {
+                    Ok(permit) => room = Some(permit),
+                    // Nobody sends any more: the end is near.
+                    Err(_) => pending().await,
+                }
             };
-            match round {
-                Ok(round) if round.moved == 0 => {
-                    again_at = round.again_at;
-                    break;
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    inner.health.store_failed(&error);
-                    tracing::warn!(%error, "jobs could not be dispatched; trying again in a second");
-                    break;
-                }
+            if !wait(&mut stop, inner.settings.idle_claim, free).await {
+                return;
             }
+        }
+        // Cutting a round short at the end is safe: what it claimed goes back when the claims' time is up.
+        let batch = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            batch = inner.claim_once() => batch,
+        };
+        let (moves, again_at) = (batch.moves(), batch.again_at);
+        if let Some(room) = room.filter(|_| !batch.is_empty()) {
+            room.send(batch);
+        }
+        if moves > 0 {
+            continue;
         }
         let reason = async {
             tokio::select! {

@@ -29,6 +29,7 @@ mod runs;
 mod scans;
 mod schedules;
 mod seals;
+mod sending;
 mod starts;
 
 use std::future::Future;
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::time::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub(crate) use health::Health;
@@ -74,7 +75,9 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
         starting.start("meters", meters::run);
     }
     if roles.gateway {
-        starting.start("dispatch", dispatch::run);
+        let (claimed, batches) = mpsc::channel(1);
+        starting.start("dispatch", |inner, stop| dispatch::run(inner, claimed, stop));
+        starting.start("sending", |inner, stop| sending::run(inner, batches, stop));
         starting.start("starts", starts::run);
         starting.start("reap", reap::run);
     }
