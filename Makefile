@@ -46,17 +46,17 @@ bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
 
 matrix: servers ## the adapters on other servers: PostgreSQL 18, Valkey 9, NATS 2.9
 	@echo 'left out: TLS to PostgreSQL and to Valkey, which these packages are built without'
-	env $$(tools/get-matrix) $(CARGO) xtask shared $(CARGO) nextest run -p lockgate-testbed -p lockgate-postgres -p lockgate-redis -p lockgate-nats \
-		-E 'not (test(over_tls) & (package(lockgate-postgres) | package(lockgate-redis)))'
+	env $$(tools/get-matrix) $(CARGO) xtask shared $(CARGO) nextest run --workspace \
+		-E '(package(lockgate-testbed) | package(lockgate-postgres) | package(lockgate-redis) | package(lockgate-nats)) - (test(over_tls) & (package(lockgate-postgres) | package(lockgate-redis)))'
 
 soak: ## kill -9 the server 50 times under load; a minute or two
-	LOCKGATE_SOAK_KILLS=50 $(CARGO) test -p lockgate --test e2e -- kill_9 --nocapture
+	LOCKGATE_SOAK_KILLS=50 $(CARGO) test --workspace --test e2e -- kill_9 --nocapture
 
 soak-kernel: ## a safety kernel dead for longer than its breaker's real 30 s; minutes
-	LOCKGATE_SOAK_KERNEL=1 $(CARGO) test -p lockgate --test e2e -- while_the_kernel_is_dead --nocapture
+	LOCKGATE_SOAK_KERNEL=1 $(CARGO) test --workspace --test e2e -- while_the_kernel_is_dead --nocapture
 
 soak-cluster: servers ## every fault of a cluster under 20,000 jobs, Redis paused for 30 s; minutes
-	LOCKGATE_SOAK_JOBS=20000 LOCKGATE_SOAK_PAUSE_SECONDS=30 $(CARGO) test -p lockgate --test e2e -- every_fault --nocapture
+	LOCKGATE_SOAK_JOBS=20000 LOCKGATE_SOAK_PAUSE_SECONDS=30 $(CARGO) test --workspace --test e2e -- every_fault --nocapture
 
 chaos: ## break an installation on purpose, fault by fault, and show how it recovers; minutes
 	$(CARGO) run -p lockgate -- chaos

@@ -109,8 +109,8 @@ end
 
 function queue.served(lane)
   local tier = tier_of(lane)
-  tier.moved = true
-  ring.served(tier.ring, lane.def.t, lane.def.w)
+  local _, moved = ring.served(tier.ring, lane.def.t, lane.def.w)
+  if moved then tier.moved = true end
 end
 
 function queue.flush()

@@ -10,7 +10,7 @@ local FRONT, FRONT_MAX = 16, 1024
 function ring.at(members, kinds)
   local known = rings[members]
   if not known then
-    known = {members = records(members), kinds = kinds, views = {}, order = {}}
+    known = {members = records(members), kinds = kinds, views = {}, order = {}, came = 0}
     rings[members] = known
     ring_order[#ring_order + 1] = known
   end
@@ -83,6 +83,7 @@ function ring.join(r, who, kind)
   if not member then
     member = {next_tick(), 0, {kind}}
     r.members:set(who, member)
+    r.came = r.came + 1
     put_back(r, who, kind, member[1])
     return
   end
@@ -108,6 +109,7 @@ function ring.leave(r, who, kind)
     end
   end
   r.members:set(who, #member[3] > 0 and member)
+  if #member[3] == 0 then r.came = r.came - 1 end
 end
 
 -- Whose turn it is among those with work of this kind, and its place.
@@ -124,16 +126,24 @@ function ring.first(r, kind)
   end
 end
 
--- The member had a turn. Whether it moved to the back.
+-- Nobody else is there. What came and left in this script is not written yet.
+local function is_alone(r)
+  r.stored = r.stored or call('HLEN', r.members.key)
+  return r.stored + r.came == 1
+end
+
+-- The member had a turn. Whether it goes to the back, and whether it was anywhere else.
 function ring.served(r, who, weight)
   local member = r.members:get(who)
   if not member then return false end
   member[2] = member[2] + 1
   r.members:mark(who)
   if member[2] < weight then return false end
-  member[1], member[2] = next_tick(), 0
+  member[2] = 0
+  if is_alone(r) then return true, false end
+  member[1] = next_tick()
   for _, kind in ipairs(member[3]) do put_back(r, who, kind, member[1]) end
-  return true
+  return true, true
 end
 
 function ring.flush()

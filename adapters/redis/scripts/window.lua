@@ -1,6 +1,6 @@
 -- The jobs of one lane, by id: a set whose members begin with the job's place, so that their order is the order of the lane.
--- Heads that a claim reads at once.
-local HEADS = 16
+-- Heads that a claim reads at once: twice as many each time it has used them up.
+local HEADS, HEADS_MAX = 16, 256
 
 local function look_at_front(lane)
   lane.front = lane.waiting > 0 and place_of(call('ZRANGE', lane.key, 0, 0)[1]) or ''
@@ -51,7 +51,8 @@ end
 
 function window.read_heads(lane)
   window.cut(lane)
-  lane.heads, lane.taken = call('ZRANGE', lane.key, 0, HEADS - 1), 0
+  lane.reading = math.min(lane.reading and 2 * lane.reading or HEADS, HEADS_MAX)
+  lane.heads, lane.taken = call('ZRANGE', lane.key, 0, lane.reading - 1), 0
 end
 
 function window.cut(lane)

@@ -75,18 +75,6 @@ impl RedisLanes {
         self.say(book, entry, mentions(&lanes, last)?, rest).await.map(drop)
     }
 
-    pub(super) async fn release_all(&self, attempts: &[AttemptToken]) -> bool {
-        let book = self.book();
-        let mut claimable = false;
-        for batch in attempts.chunks(BATCH_MAX) {
-            let tokens = batch.iter().map(|token| token.as_str().to_owned()).collect();
-            // What is not heard is found by whoever compares limits with the Store.
-            let released = self.say(&book, &SCRIPTS.release, "{}".to_owned(), tokens).await;
-            claimable |= released.is_ok_and(|mut answer| answer.number() == Some(1));
-        }
-        claimable
-    }
-
     pub(super) async fn holders(&self) -> Result<Vec<AttemptToken>, Refused> {
         let mut answer = self.say(&self.book(), &SCRIPTS.holding, "{}".to_owned(), Vec::new()).await?;
         let mut tokens: Vec<AttemptToken> = sense(answer.texts())?.into_iter().map(AttemptToken::from).collect();

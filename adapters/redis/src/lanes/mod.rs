@@ -8,6 +8,7 @@ mod holding;
 mod layout;
 mod offering;
 mod recent;
+mod releasing;
 mod settling;
 mod views;
 
@@ -31,6 +32,7 @@ use self::book::Book;
 use self::card::{Card, Mention};
 use self::heard::Heard;
 use self::recent::Recent;
+use self::releasing::Releases;
 use crate::answer::{Answer, sense};
 use crate::error::{ConnectError, Refused};
 use crate::link::{Again, Counters, Link, Told};
@@ -52,6 +54,7 @@ pub struct RedisLanes {
     book: Mutex<Arc<Book>>,
     recent: Mutex<Recent>,
     heard: Mutex<Heard>,
+    releases: Releases,
 }
 
 impl RedisLanes {
@@ -65,6 +68,7 @@ impl RedisLanes {
             book: Mutex::new(Arc::new(Book::new(0, Arc::default()))),
             recent: Mutex::default(),
             heard: Mutex::default(),
+            releases: Releases::default(),
         })
     }
 
@@ -194,7 +198,7 @@ impl Lanes for RedisLanes {
     }
 
     async fn release(&self, attempts: Vec<AttemptToken>) -> bool {
-        self.release_all(&attempts).await
+        self.release_together(attempts).await
     }
 
     async fn holding(&self) -> Result<Vec<AttemptToken>, LanesAway> {

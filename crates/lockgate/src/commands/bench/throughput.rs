@@ -8,7 +8,7 @@ use super::server::{Bed, Server};
 use crate::error::CliError;
 
 /// Enough places that the worker never waits for a commit.
-const SLOTS: u32 = 2_000;
+const SLOTS: u32 = 4_000;
 
 pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
     report.note(&format!("throughput: {} no-op jobs through gRPC and a worker process", scale.jobs));
