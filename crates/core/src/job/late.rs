@@ -23,9 +23,9 @@ impl Job {
         self.life.late.as_ref().is_some_and(|late| late.token == *token)
     }
 
-    /// Its work was done by an attempt that no longer counted, and whoever undoes it may know.
+    /// Its work was done by an attempt that no longer counted, nothing else can come of it, and whoever undoes it may know.
     pub fn is_done_late(&self) -> bool {
-        self.life.late.is_some() && !self.is_done() && !self.late_result_is_held()
+        self.has_late_result() && !self.late_result_is_held()
     }
 
     /// The late result waits for the scan, and so does whoever wants to know of it.

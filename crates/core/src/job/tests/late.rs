@@ -80,6 +80,7 @@ fn a_lost_attempt_that_was_done_is_on_record_whatever_becomes_of_its_successors(
     let late = story.apply(done(&first, OutputStep::Pass)).unwrap();
     assert_eq!((story.state(), late.result.clone(), late.tells_its_run()), (JobState::Dispatched, None, false));
     assert_eq!(late.events[0].late_of, Some(1));
+    assert!(!story.job.is_done_late(), "it may be done once more: whoever waits for it waits on");
     let dead = story.report(Outcome::FailedFatal { error: "it is there already".into() });
     assert!(dead.tells_its_run() && story.job.is_done_late());
     let reborn = story.apply(replay()).unwrap().job;
