@@ -82,6 +82,8 @@ pub(crate) struct Inner {
     pub(crate) traces: traces::Traces,
     pub(crate) edge: edge::Edge,
     pub(crate) adrift: edge::Adrift,
+    /// Sessions of this edge that were never told to it.
+    pub(crate) unknown: edge::Adrift,
     pub(crate) config: config::Config,
     pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
@@ -127,6 +129,7 @@ impl Engine {
         let inner = Inner {
             edge: edge::Edge::new(edge, config.routing()),
             adrift: edge::Adrift::default(),
+            unknown: edge::Adrift::default(),
             config,
             admission: admission::Admission::default(),
             wake: Wakeups::default(),

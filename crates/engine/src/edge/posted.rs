@@ -33,6 +33,7 @@ impl Engine {
     pub fn deaf(&self) {
         self.inner.edge.forgive_posted();
         self.inner.adrift.forget();
+        self.inner.unknown.forget();
     }
 }
 
@@ -66,13 +67,13 @@ impl Edge {
     }
 }
 
-/// Sessions whose edge is gone and whose workers are given time to find another one.
+/// Sessions that no edge hears, and whose workers are given time to attach again.
 #[derive(Default)]
 pub(crate) struct Adrift(Mutex<BTreeMap<(SessionId, u64), Instant>>);
 
 impl Adrift {
     /// Those of `rows` whose time is over: each has what it was promised when it attached, or `usual` if its row says nothing.
-    /// `spent` is how long any edge is gone before it is closed.
+    /// `spent` is how long nobody heard them before they were seen here, at least.
     pub(crate) fn over(&self, rows: Vec<SessionRow>, spent: Duration, usual: Duration) -> Vec<SessionRow> {
         let mut known = self.0.lock();
         let before = std::mem::take(&mut *known);

@@ -411,6 +411,11 @@ impl Edge {
         }
     }
 
+    /// Whether the session is here under this epoch, or a later one.
+    pub(crate) fn knows(&self, id: &SessionId, epoch: u64) -> bool {
+        self.state.lock().sessions.get(id).is_some_and(|session| session.epoch >= epoch)
+    }
+
     /// Sessions nothing was heard of for `lost_after`, or as long as theirs are borne with.
     pub(crate) fn silent(&self, lost_after: Duration) -> Vec<(SessionId, u64)> {
         let state = self.state.lock();

@@ -1,9 +1,10 @@
 //! Renews this edge's lease, and closes edges of processes that are gone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::EdgeId;
-use lockgate_ports::{Mint, StoreError};
+use lockgate_ports::{Mint, SessionRow, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -30,6 +31,10 @@ impl Inner {
                 self.start_over().await?;
             }
             self.edge.renewed(asked);
+            if self.settings.exclusive_store {
+                // Where there are neighbours, whoever looks at them sees to it.
+                self.close_unknown(self.ports.store.open_sessions().await?).await?;
+            }
         }
         if scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await? {
             self.close_dead_edges().await?;
@@ -43,6 +48,22 @@ impl Inner {
         tracing::warn!(edge = %edge, "this edge was closed while it was away; workers attach anew");
         self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await?;
         self.edge.reset(edge);
+        Ok(())
+    }
+
+    /// Sessions that are this edge's by the Store, and that nobody here knows: whoever attached them was cut off before it was
+    /// told so. If their workers do not come again, nobody else would ever miss them.
+    pub(crate) async fn close_unknown(&self, here: Vec<SessionRow>) -> Result<(), StoreError> {
+        let unknown: Vec<_> = here.into_iter().filter(|row| !self.edge.knows(&row.session, row.epoch)).collect();
+        let over = self.unknown.over(unknown, Duration::ZERO, self.settings.lost_after);
+        let heard = Instant::now().checked_sub(self.settings.lost_after);
+        if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
+            return Ok(());
+        }
+        for row in over {
+            tracing::warn!(session = %row.session, "the worker of this session did not come again after its attach was cut off");
+            self.close_and_lose(&row.session, row.epoch).await?;
+        }
         Ok(())
     }
 

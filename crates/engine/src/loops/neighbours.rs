@@ -57,8 +57,9 @@ impl Inner {
         let open = self.ports.store.open_sessions().await?;
         let (here, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.edge == own);
         self.edge.meet(others.into_iter().filter(|row| !row.edge_closed));
-        let leaving: Vec<SessionId> = here.into_iter().filter(|row| row.sent_away).map(|row| row.session).collect();
+        let leaving: Vec<SessionId> = here.iter().filter(|row| row.sent_away).map(|row| row.session.clone()).collect();
         self.edge.send_away(&leaving);
+        self.close_unknown(here).await?;
         // Taken before the Store is asked: what is dispatched meanwhile is in neither or in both.
         let held = self.edge.held_by_session();
         let sessions: Vec<SessionId> = held.iter().map(|(session, _)| session.clone()).collect();

@@ -2,6 +2,7 @@
 
 mod admission;
 mod approvals;
+mod attaches;
 mod bounds;
 mod bypasses;
 mod cluster;
