@@ -73,6 +73,10 @@ faults! {
     StopIgnored = "stop-ignored",
     /// A handler says that it is done and submits children all the same, at once or long after.
     ChildrenLate = "children-late",
+    /// What a worker over NATS says, or is told, never arrives.
+    PostLost = "post-lost",
+    /// Results of a worker over NATS come twice, the second time seconds later and perhaps elsewhere.
+    PostDoubled = "post-doubled",
     /// Somebody believes to lead while somebody else does.
     LeaderDoubled = "leader-doubled",
 }

@@ -2,9 +2,10 @@
 //!
 //! [`run`] draws everything from the seed: the load, the workers' behaviour and the faults. In the chaos phase the
 //! server crashes at arbitrary Store calls, calls fail or end with unknown outcome, bells are lost or doubled, workers
-//! die, hang, forget and repeat themselves. Some jobs are parents: they submit children, wait for them and go on. Half
-//! of the seeds run several processes on shared lanes, which forget and miss things. Then the faults stop, and everything
-//! acknowledged must end exactly once.
+//! die, hang, forget and repeat themselves. Some workers have no stream and speak over NATS, which loses, doubles and delays
+//! what is said. Some jobs are parents: they submit children, wait for them and go on. Half of the seeds run several
+//! processes on shared lanes, which forget and miss things. Then the faults stop, and everything acknowledged must end
+//! exactly once.
 //!
 //! Two judges know nothing of the engine: a witness between the processes and the disk keeps books of every change that
 //! the Store says it made, and in the end histories are compared with what clients and workers saw. Whether they notice

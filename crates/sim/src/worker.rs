@@ -1,4 +1,7 @@
 //! A worker that speaks the protocol and misbehaves: it dies, hangs, loses its stream, forgets and repeats itself.
+//!
+//! Some have no stream and speak over NATS. What they say and are told may get lost, results may come in anywhere, twice and late,
+//! and nobody hears that they are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,17 +30,25 @@ use crate::world::World;
 pub(crate) async fn run(world: Arc<World>, number: u64) {
     loop {
         let mut life = Life::new(&world, number);
-        while life.connect(&world).await == End::Cut {
-            tokio::time::sleep(world.faults.millis(2_000)).await;
+        loop {
+            let away_ms = match life.connect(&world).await {
+                End::Cut => 2_000,
+                End::Quiet => QUIET_MS,
+                End::Killed => break,
+            };
+            tokio::time::sleep(world.faults.millis(away_ms)).await;
         }
+        // What was sent outlives who sent it.
+        life.posts.detach_all();
         tokio::time::sleep(world.faults.millis(5_000)).await;
     }
 }
 
-#[derive(PartialEq, Eq)]
 enum End {
     /// The stream ended; the process lives on.
     Cut,
+    /// Nothing is heard of it for a while, perhaps for longer than is borne; the process lives on.
+    Quiet,
     /// The process died and forgot everything.
     Killed,
 }
@@ -45,6 +56,8 @@ enum End {
 /// One life of a worker process.
 struct Life {
     session: SessionId,
+    /// Whether it speaks over NATS.
+    posted: bool,
     profile: WorkerProfile,
     highest: u64,
     taken: BTreeSet<AttemptToken>,
@@ -52,6 +65,8 @@ struct Life {
     /// Results that were not acknowledged.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
     beats: u64,
+    /// Results on their way over NATS; each comes back with those that were answered.
+    posts: JoinSet<Vec<AttemptToken>>,
     /// Handlers that make calls of their own. They die with the process, not with the stream.
     handlers: JoinSet<(Parent, Outcome)>,
     /// What of them goes on when it should not.
@@ -65,6 +80,16 @@ struct Running {
     hidden: bool,
 }
 
+/// How many of a thousand speak over NATS. Few: where one dies, the rest of the story is a minute longer.
+const POSTED: u64 = 200;
+/// How long the silence of those is borne.
+const POSTED_LOST_MS: u64 = 90_000;
+/// How long they are silent at most.
+const QUIET_MS: u64 = 120_000;
+/// How long they are given jobs although nothing is heard of them.
+const QUIET_AFTER: Duration = Duration::from_secs(10);
+/// How late the second of two messages comes at most.
+const DOUBLED_MS: u64 = 10_000;
 const BEAT: Duration = Duration::from_secs(3);
 /// Longer than any story.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
@@ -82,8 +107,10 @@ impl Life {
             0 if number > 0 => vec![Arc::from(TOPICS[0]), Arc::from(TOPICS[1])],
             _ => vec![Arc::from("sim.*")],
         };
+        let posted = world.faults.chance(POSTED);
         Self {
             session: world.entropy.session_id(world.clock.now()),
+            posted,
             profile: WorkerProfile {
                 worker: format!("worker-{number}").into(),
                 pool: "default".into(),
@@ -92,7 +119,7 @@ impl Life {
                 labels: BTreeMap::new(),
                 slots: 1 + u32::try_from(world.faults.below(4)).unwrap_or(0),
                 in_process: false,
-                lost_after_ms: None,
+                lost_after_ms: posted.then_some(POSTED_LOST_MS),
                 owner: None,
             },
             highest: 0,
@@ -100,6 +127,7 @@ impl Life {
             running: BTreeMap::new(),
             journal: BTreeMap::new(),
             beats: 0,
+            posts: JoinSet::new(),
             handlers: JoinSet::new(),
             late: JoinSet::new(),
         }
@@ -120,7 +148,13 @@ impl Life {
             attached = process.engine.attach(hello) => attached,
         };
         match attached {
-            Ok((attachment, _, inbound)) => self.work(world, &process, attachment, inbound).await,
+            Ok((attachment, _, mut inbound)) => {
+                let end = self.work(world, &process, &attachment, &mut inbound).await;
+                if self.posted {
+                    tokio::spawn(linger(attachment, inbound));
+                }
+                end
+            }
             Err(_) => End::Cut,
         }
     }
@@ -152,28 +186,34 @@ impl Life {
         &mut self,
         world: &Arc<World>,
         process: &Process,
-        attachment: Attachment,
-        mut inbound: Receiver<ToWorker>,
+        attachment: &Attachment,
+        inbound: &mut Receiver<ToWorker>,
     ) -> End {
         let mut outbox = FromWorker { results: self.unacknowledged(), ..FromWorker::default() };
         let mut beat_at = Instant::now() + BEAT;
         tokio::time::sleep(world.faults.millis(FIRST_MESSAGE_MS)).await;
         loop {
             lie(world, &mut outbox);
+            if self.posted {
+                self.post(world, std::mem::take(&mut outbox.results));
+            }
             if !outbox.results.is_empty() || !outbox.starts.is_empty() || outbox.beat.is_some() {
                 let message = std::mem::take(&mut outbox);
                 let messages =
                     if world.faults.inject(30, Fault::MessageReordered) { reordered(message) } else { vec![message] };
                 for message in messages {
+                    if self.posted && world.faults.inject(50, Fault::PostLost) {
+                        continue;
+                    }
                     let message = forged(world, message).await;
                     tokio::select! {
                         biased;
                         () = process.lifeline.died() => return End::Cut,
-                        () = deliver(world, &attachment, message) => {}
+                        () = deliver(world, attachment, message) => {}
                     }
                 }
             }
-            if let Some(end) = misbehave(world).await {
+            if let Some(end) = misbehave(world, self.posted).await {
                 return end;
             }
             let wake = self.next_end().map_or(beat_at, |end| end.min(beat_at));
@@ -181,9 +221,11 @@ impl Life {
                 biased;
                 () = process.lifeline.died() => return End::Cut,
                 message = inbound.recv() => match message {
+                    Some(_) if self.posted && world.faults.inject(20, Fault::PostLost) => {}
                     Some(message) => self.take(world, message, &mut outbox),
                     None => return End::Cut,
                 },
+                Some(Ok(answered)) = self.posts.join_next() => self.journal.retain(|token, _| !answered.contains(token)),
                 Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
                 () = tokio::time::sleep_until(wake) => {}
             }
@@ -191,12 +233,27 @@ impl Life {
             if Instant::now() >= beat_at {
                 beat_at = Instant::now() + BEAT;
                 self.beats += 1;
+                if self.posted {
+                    outbox.results = self.unacknowledged();
+                }
                 let inventory = self.inventory();
                 let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
                 let (number, highest_assignment) = (self.beats, self.highest);
                 outbox.beat = Some(Beat { number, highest_assignment, inventory, active_jobs, load, slots: None });
             }
         }
+    }
+
+    /// Sends results to whoever takes them. What is not answered is sent again with the next beat.
+    fn post(&mut self, world: &Arc<World>, results: Vec<ResultReport>) {
+        if results.is_empty() || world.faults.inject(100, Fault::PostLost) {
+            return;
+        }
+        let post = |results, late_ms| report(world.clone(), self.session.clone(), results, late_ms);
+        if world.faults.inject(50, Fault::PostDoubled) {
+            self.posts.spawn(post(results.clone(), DOUBLED_MS));
+        }
+        self.posts.spawn(post(results, 0));
     }
 
     fn take(&mut self, world: &Arc<World>, message: ToWorker, outbox: &mut FromWorker) {
@@ -317,7 +374,33 @@ async fn deliver(world: &World, attachment: &Attachment, message: FromWorker) {
     if world.faults.inject(20, Fault::MessageDelayed) {
         tokio::time::sleep(world.faults.millis(4_000)).await;
     }
+    world.witness.hear(attachment.session());
     attachment.receive(message).await;
+}
+
+/// Tells some process of results, up to so many milliseconds late. Returns those that need not be told again.
+async fn report(world: Arc<World>, session: SessionId, results: Vec<ResultReport>, late_ms: u64) -> Vec<AttemptToken> {
+    tokio::time::sleep(world.faults.millis(late_ms)).await;
+    if world.faults.inject(20, Fault::MessageDelayed) {
+        tokio::time::sleep(world.faults.millis(4_000)).await;
+    }
+    let results = forged(&world, FromWorker { results, ..FromWorker::default() }).await.results;
+    let process = world.process().await;
+    let answered = tokio::select! {
+        biased;
+        () = process.lifeline.died() => return Vec::new(),
+        answered = process.engine.report(&session, results) => answered,
+    };
+    answered.unwrap_or_default().into_iter().map(|(token, _)| token).collect()
+}
+
+/// No stream ends with a worker over NATS: its edge goes on to speak to nobody until it has been quiet for a while, or is attached
+/// anew.
+async fn linger(attachment: Attachment, mut inbound: Receiver<ToWorker>) {
+    let unheard = async { while inbound.recv().await.is_some() {} };
+    // Either way there is nobody left to speak to.
+    let _ = tokio::time::timeout(QUIET_AFTER, unheard).await;
+    drop(attachment);
 }
 
 /// Results before the beat that was said before them, and starts after both.
@@ -352,7 +435,7 @@ async fn forged(world: &World, mut message: FromWorker) -> FromWorker {
     message
 }
 
-async fn misbehave(world: &World) -> Option<End> {
+async fn misbehave(world: &World, posted: bool) -> Option<End> {
     if world.faults.inject(10, Fault::WorkerKilled) {
         return Some(End::Killed);
     }
@@ -360,6 +443,9 @@ async fn misbehave(world: &World) -> Option<End> {
         return Some(End::Cut);
     }
     if world.faults.inject(5, Fault::WorkerHung) {
+        if posted {
+            return Some(End::Quiet);
+        }
         tokio::time::sleep(world.faults.millis(25_000)).await;
     }
     None

@@ -75,6 +75,9 @@ pub(crate) struct World {
 /// How long everything may take to end once faults have stopped. Longer than any chain of retries and timeouts.
 const CALM: Duration = Duration::from_secs(3_600);
 
+/// How long places may count as taken then. Longer than the silence of any worker is borne.
+const PLACES_FREE: Duration = Duration::from_secs(150);
+
 impl World {
     pub(crate) fn new(story: &Story) -> Self {
         let Story { seed, without, chaos, clients, processes, bug } = story.clone();
@@ -185,9 +188,9 @@ impl World {
         }
     }
 
-    /// When nothing runs, no place may count as taken.
+    /// When nothing runs, no place may count as taken, but by workers whose silence is still borne.
     async fn places_are_free(&self) -> Result<(), Violation> {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        let deadline = tokio::time::Instant::now() + PLACES_FREE;
         loop {
             let running = self.processes.with(|places| places.iter().flatten().cloned().collect::<Vec<_>>());
             let mut workers = running.iter().flat_map(|process| process.engine.workers());

@@ -16,6 +16,7 @@ use lockgate_core::ids::{EdgeId, JobId, RunId, SessionId, TenantId, Topic};
 use lockgate_core::job::JobState;
 use lockgate_core::schedule::SlotKey;
 use lockgate_core::time::Timestamp;
+use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{Clock, Jobs, Runs, Sessions, SnapshotKind};
 use parking_lot::Mutex;
@@ -83,6 +84,21 @@ struct Session {
     edge: EdgeId,
     /// Silence that will be borne, as its worker was told.
     promised: Duration,
+    /// When its edge last heard of it, and the longest that it heard nothing before.
+    heard_at: Timestamp,
+    silent: Duration,
+}
+
+impl Session {
+    fn new(epoch: u64, edge: EdgeId, profile: &WorkerProfile, now: Timestamp) -> Self {
+        let (slots, promised) = (profile.slots as usize, profile.lost_after(Duration::ZERO));
+        Self { epoch, open: true, slots, edge, promised, heard_at: now, silent: Duration::ZERO }
+    }
+
+    /// The longest silence under this epoch. Not the last one: its worker may speak while it is being closed.
+    fn longest_silence(&self, now: Timestamp) -> Duration {
+        self.silent.max(now.since(self.heard_at))
+    }
 }
 
 struct EdgeLease {
@@ -122,9 +138,8 @@ impl Witness {
             books.enter(job);
         }
         for (row, open) in open.into_iter().map(|row| (row, true)).chain(closed.into_iter().map(|row| (row, false))) {
-            let (slots, promised) = (row.profile.slots as usize, row.profile.lost_after(Duration::ZERO));
-            let session = Session { epoch: row.epoch, open, slots, edge: row.edge, promised };
-            books.sessions.insert(row.session, session);
+            let session = Session::new(row.epoch, row.edge, &row.profile, self.clock.now());
+            books.sessions.insert(row.session, Session { open, ..session });
         }
         drop(books);
         Ok(fresh)

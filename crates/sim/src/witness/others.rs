@@ -92,9 +92,16 @@ impl Witness {
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
-        let (slots, promised) = (profile.slots as usize, profile.lost_after(Duration::ZERO));
-        books.sessions.insert(id.clone(), Session { epoch, open: true, slots, edge: edge.clone(), promised });
+        books.sessions.insert(id.clone(), Session::new(epoch, edge.clone(), profile, self.clock.now()));
         Ok(Some(attached))
+    }
+
+    /// A worker speaks, and the edge that it is attached to hears it.
+    pub(crate) fn hear(&self, id: &SessionId) {
+        let now = self.clock.now();
+        if let Some(session) = self.books.lock().sessions.get_mut(id) {
+            (session.silent, session.heard_at) = (session.longest_silence(now), now);
+        }
     }
 
     /// By a process that is the edge `by`, if it is one.
@@ -106,7 +113,10 @@ impl Witness {
             books.require(known, "S-1 only the epoch that was looked at is closed", || format!("{id} {epoch}"));
             let now = self.clock.now();
             // Who holds a session heard of it, or did not. Others know only when its edge was last heard of.
-            let early = books.sessions.get(id).filter(|session| Some(&session.edge) != by.as_ref()).is_some_and(|session| {
+            let early = books.sessions.get(id).is_some_and(|session| {
+                if by.as_ref() == Some(&session.edge) {
+                    return session.longest_silence(now) < session.promised;
+                }
                 let lease = books.edges.get(&session.edge);
                 lease.is_some_and(|lease| now < lease.renewed_at + session.promised)
             });
