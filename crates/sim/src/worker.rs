@@ -155,6 +155,8 @@ impl Life {
                 }
                 end
             }
+            // The Store may have its session all the same.
+            Err(_) if world.faults.inject(100, Fault::WorkerKilled) => End::Killed,
             Err(_) => End::Cut,
         }
     }

@@ -18,6 +18,8 @@ const ASK_FOR: Duration = Duration::from_secs(1);
 const ASK_BYTES: usize = 32 * 1024 * 1024;
 /// How much later the server may say that a request is over. One that it forgot is made again then.
 const LATE: Duration = Duration::from_secs(2);
+/// For what is on its way when a request is over.
+const MARGIN: Duration = Duration::from_millis(200);
 
 /// In the server's words when a request is over because the next message would exceed `ASK_BYTES`.
 const FULL: &str = "MaxBytes";
@@ -28,6 +30,8 @@ pub(super) struct Pull {
     /// Messages asked for and not yet here; 0 is no request at all.
     wanted: usize,
     until: Instant,
+    /// When the server gives up the latest request.
+    expires: Instant,
     /// The server's own words.
     refusal: Option<String>,
 }
@@ -36,7 +40,8 @@ impl Pull {
     pub(super) async fn open(transport: &Transport) -> Result<Self, async_nats::Error> {
         let inbox = Subject::from(transport.client().new_inbox());
         let messages = transport.client().subscribe(inbox.clone()).await?;
-        Ok(Self { inbox, messages, wanted: 0, until: Instant::now(), refusal: None })
+        let now = Instant::now();
+        Ok(Self { inbox, messages, wanted: 0, until: now, expires: now, refusal: None })
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -48,7 +53,8 @@ impl Pull {
         let max_bytes = ASK_BYTES.max(2 * transport.client().max_payload());
         let request = BatchConfig { batch: BATCH, expires: Some(ASK_FOR), max_bytes, ..BatchConfig::default() };
         consumer.request_batch(request, self.inbox.clone()).await?;
-        (self.wanted, self.until) = (BATCH, Instant::now() + ASK_FOR + LATE);
+        self.expires = Instant::now() + ASK_FOR;
+        (self.wanted, self.until) = (BATCH, self.expires + LATE);
         Ok(())
     }
 
@@ -84,13 +90,15 @@ impl Pull {
         ready
     }
 
-    /// Waits for the end of the request, and returns what came before it. Whoever unsubscribes sooner loses what is on its
-    /// way, and nobody else gets that until JetStream is tired of waiting for us.
+    /// Waits until no request stands any more, and returns what came before that. Whoever unsubscribes sooner loses what is on
+    /// its way, and nobody else gets that until JetStream is tired of waiting for us.
     pub(super) async fn close(mut self, transport: &Transport) -> Vec<Message> {
         let mut rest = Vec::new();
-        while let Ok(Some(message)) = self.next(transport).await {
-            rest.push(message);
+        // The server is not believed that it is over: it may speak of an earlier request.
+        while let Ok(Some(message)) = timeout_at(self.expires + MARGIN, self.messages.next()).await {
+            rest.extend(self.sort(transport, message));
         }
+        rest.extend(self.ready(transport));
         rest
     }
 

@@ -41,16 +41,19 @@ impl Releases {
 }
 
 impl RedisLanes {
-    /// What is not heard, or was given up by a caller that went away, is found by whoever compares limits with the Store.
+    /// What is not heard is found by whoever compares limits with the Store.
     pub(super) async fn release_together(&self, attempts: Vec<AttemptToken>) -> bool {
-        let mut answer = self.releases.ask(attempts);
+        let mut answer = self.releases.ask(attempts.clone());
         let Ok(_turn) = self.releases.turn.acquire().await else { return false };
+        let mut own = Vec::new();
         match answer.try_recv() {
             Ok(claimable) => return claimable,
-            Err(oneshot::error::TryRecvError::Closed) => return false,
+            // Whoever spoke for all was cut off, and perhaps not heard. Said twice, it frees once.
+            Err(oneshot::error::TryRecvError::Closed) => own = attempts,
             Err(oneshot::error::TryRecvError::Empty) => {}
         }
-        let Waiting { tokens, callers } = self.releases.take();
+        let Waiting { mut tokens, callers } = self.releases.take();
+        tokens.extend(own);
         let claimable = self.release_all(&tokens).await;
         for caller in callers {
             // One that went away does not want its answer.

@@ -69,8 +69,8 @@ impl Inner {
         choices
     }
 
-    /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent,
-    /// for nobody can give back what has not arrived.
+    /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent: it
+    /// may be that.
     pub(super) fn make_room(&self, unplaced: Vec<Want>, routing: &Routing) {
         for want in unplaced.into_iter().filter(|want| want.urgency == Priority::Critical) {
             if let Ok(route) = routing.pools.route(&want.shape) {

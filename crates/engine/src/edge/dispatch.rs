@@ -25,6 +25,14 @@ pub(super) struct Ticket {
     job: Arc<Job>,
     /// How long the claim took.
     claiming: Lap,
+    /// What its dispatch rests on, once a place is taken for it.
+    placed: Option<Placed>,
+}
+
+/// The session's epoch, and the configuration under which its worker was chosen.
+struct Placed {
+    epoch: u64,
+    routing: RoutingId,
 }
 
 /// Why a ticket must be compared with the Store.
@@ -102,9 +110,12 @@ impl Inner {
 
     /// What was claimed goes back to its lanes, for others to have at once.
     pub(crate) async fn take_back(&self, batch: Batch) {
-        let Outgoing { sent, stale, back, .. } = batch.out;
+        let Outgoing { steps: _, sent, stale, back, known } = batch.out;
         self.unsend(sent).await;
         self.give_back(stale.into_iter().chain(back).collect()).await;
+        if !known.is_empty() {
+            self.ports.lanes.settle(known).await;
+        }
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
@@ -122,7 +133,7 @@ impl Inner {
         for claim in claims {
             let job = claim.job.clone().or_else(|| loaded.next().flatten().map(Arc::new));
             match job.filter(|job| job.state() == JobState::Scheduled) {
-                Some(job) => tickets.push(Ticket { session: session(claim.seat), claim, job, claiming }),
+                Some(job) => tickets.push(Ticket { session: session(claim.seat), claim, job, claiming, placed: None }),
                 None => gone.push(gone_from(&claim)),
             }
         }
@@ -184,15 +195,15 @@ impl Inner {
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
     pub(super) fn take_places(&self, tickets: Vec<Ticket>, routing: &RoutingId, out: &mut Outgoing) {
-        for ticket in tickets {
+        for mut ticket in tickets {
             if !self.verdict_stands(&ticket.job) {
                 out.stale.push(ticket);
                 continue;
             }
-            let decided = self
-                .edge
-                .next_dispatch(&ticket.session, routing)
-                .and_then(|dispatch| ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)).ok());
+            let decided = self.edge.next_dispatch(&ticket.session, routing).and_then(|dispatch| {
+                ticket.placed = Some(Placed { epoch: dispatch.epoch, routing: dispatch.routing.clone() });
+                ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)).ok()
+            });
             let Some(transition) = decided else {
                 out.back.push(ticket);
                 continue;
@@ -278,7 +289,7 @@ impl Inner {
         let ids: Vec<_> = tickets.iter().map(|t| t.claim.job_id.clone()).collect();
         let jobs = self.load_surely(&ids).await;
         let (mut gone, mut waiting, mut ours) = (Vec::new(), Vec::new(), Vec::new());
-        let mut in_force = None;
+        let (mut in_force, mut freed) = (None, false);
         for (ticket, job) in tickets.into_iter().zip(jobs) {
             let token = &ticket.job.life.attempt.token;
             let job = job.map(Arc::new);
@@ -293,21 +304,29 @@ impl Inner {
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
                 // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.
                 let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;
-                if unmoved && self.stands(&job, &mut in_force).await {
-                    self.edge.suspect(&ticket.session);
+                if let Some(placed) = ticket.placed.filter(|_| unmoved)
+                    && self.stands(&job, &placed.routing, &mut in_force).await
+                {
+                    self.edge.suspect(&ticket.session, placed.epoch);
                 }
                 waiting.push(job);
+            } else {
+                // Somebody else moved it on, and its place is free for another.
+                freed = true;
             }
         }
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
+        }
+        if freed {
+            self.wake.dispatch.notify_one();
         }
         self.assign(ours);
         self.catch_up(in_force).await;
         self.offer(waiting).await;
     }
 
-    /// Somebody put something else in force: taken in before the next round, which would only conflict again.
+    /// Somebody put something else in force: taken in at once, or what is claimed next would only conflict again.
     async fn catch_up(&self, in_force: Option<(Arc<str>, RoutingId)>) {
         let Some((policy, routing)) = in_force else { return };
         let mut read = Ok(());
@@ -324,14 +343,14 @@ impl Inner {
 
     /// Whether the policy that allowed the job, and the routing it was placed by, are still in force. Asked once for a batch
     /// of conflicts.
-    async fn stands(&self, job: &Job, in_force: &mut Option<(Arc<str>, RoutingId)>) -> bool {
+    async fn stands(&self, job: &Job, placed_by: &RoutingId, in_force: &mut Option<(Arc<str>, RoutingId)>) -> bool {
         if in_force.is_none() {
             // Without an answer nothing may be concluded about the session.
             *in_force = self.in_force().await.ok();
         }
         let Some((policy, routing)) = in_force else { return false };
         let verdict = job.life.attempt.verdict.as_ref();
-        verdict.is_some_and(|verdict| verdict.snapshot == *policy) && self.routing().id() == routing
+        verdict.is_some_and(|verdict| verdict.snapshot == *policy) && placed_by == routing
     }
 
     async fn in_force(&self) -> Result<(Arc<str>, RoutingId), StoreError> {

@@ -69,14 +69,25 @@ impl Edge {
 
 /// Sessions that no edge hears, and whose workers are given time to attach again.
 #[derive(Default)]
-pub(crate) struct Adrift(Mutex<BTreeMap<(SessionId, u64), Instant>>);
+pub(crate) struct Adrift(Mutex<Looks>);
+
+#[derive(Default)]
+struct Looks {
+    /// Since when each was seen in every look.
+    seen: BTreeMap<(SessionId, u64), Instant>,
+    last: Option<Instant>,
+}
 
 impl Adrift {
     /// Those of `rows` whose time is over: each has what it was promised when it attached, or `usual` if its row says nothing.
-    /// `spent` is how long nobody heard them before they were seen here, at least.
-    pub(crate) fn over(&self, rows: Vec<SessionRow>, spent: Duration, usual: Duration) -> Vec<SessionRow> {
-        let mut known = self.0.lock();
-        let before = std::mem::take(&mut *known);
+    /// `spent` is how long nobody heard them before they were seen here, at least. Looks that are much further apart than `every`
+    /// begin anew: a process that was stopped in between heard nobody.
+    pub(crate) fn over(&self, rows: Vec<SessionRow>, every: Duration, spent: Duration, usual: Duration) -> Vec<SessionRow> {
+        let mut looks = self.0.lock();
+        let mut before = std::mem::take(&mut looks.seen);
+        if looks.last.replace(Instant::now()).is_some_and(|last| last.elapsed() > every * 3) {
+            before.clear();
+        }
         let mut over = Vec::new();
         for row in rows {
             let key = (row.session.clone(), row.epoch);
@@ -84,13 +95,13 @@ impl Adrift {
             if since.elapsed() + spent >= row.profile.lost_after(usual) {
                 over.push(row);
             } else {
-                known.insert(key, since);
+                looks.seen.insert(key, since);
             }
         }
         over
     }
 
-    fn forget(&self) {
-        self.0.lock().clear();
+    pub(crate) fn forget(&self) {
+        self.0.lock().seen.clear();
     }
 }

@@ -32,7 +32,8 @@ impl Session {
         if !self.is_attached() {
             return false;
         }
-        let waits = |held: &&mut Held| held.job.state() == JobState::Dispatched && held.started.is_none();
+        // Nobody can give back what has not arrived.
+        let waits = |held: &&mut Held| held.told && held.job.state() == JobState::Dispatched && held.started.is_none();
         let mut asked = false;
         for held in self.held.values_mut().filter(waits).filter(|held| held.job.request.priority() > urgency) {
             asked = true;

@@ -70,7 +70,7 @@ pub(super) struct Held {
     /// Its dispatch is committed. Until then nothing is decided from it: the Store may have another job of this version.
     stored: bool,
     /// It was sent to its worker, who has it or will have.
-    told: bool,
+    pub(super) told: bool,
     /// The start report came but is not committed.
     pub(super) started: Option<Timestamp>,
     /// When this edge came to know of it: it was sent, or its worker came with it.
@@ -238,9 +238,9 @@ impl Edge {
     }
 
     /// The Store no longer agrees with what is known of this session: ends its stream, so that it attaches anew.
-    pub(super) fn suspect(&self, id: &SessionId) {
+    pub(super) fn suspect(&self, id: &SessionId, epoch: u64) {
         let mut state = self.state.lock();
-        if let Some(session) = state.sessions.get_mut(id) {
+        if let Some(session) = state.sessions.get_mut(id).filter(|session| session.epoch == epoch) {
             session.outbound.close();
         }
         state.touch(id);

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Lead, tick};
-use crate::Inner;
 use crate::settings::Roles;
+use crate::{Inner, Settings};
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.edge_renew).await {
@@ -55,12 +55,14 @@ impl Inner {
     /// told so. If their workers do not come again, nobody else would ever miss them.
     pub(crate) async fn close_unknown(&self, here: Vec<SessionRow>) -> Result<(), StoreError> {
         let unknown: Vec<_> = here.into_iter().filter(|row| !self.edge.knows(&row.session, row.epoch)).collect();
-        let over = self.unknown.over(unknown, Duration::ZERO, self.settings.lost_after);
-        let heard = Instant::now().checked_sub(self.settings.lost_after);
+        let heard = Instant::now().checked_sub(self.settings.edge_renew * 2);
         if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
+            // While the Store is away nobody can attach.
+            self.unknown.forget();
             return Ok(());
         }
-        for row in over {
+        let Settings { edge_renew, lost_after, .. } = self.settings;
+        for row in self.unknown.over(unknown, edge_renew, Duration::ZERO, lost_after) {
             tracing::warn!(session = %row.session, "the worker of this session did not come again after its attach was cut off");
             self.close_and_lose(&row.session, row.epoch).await?;
         }
@@ -78,7 +80,7 @@ impl Inner {
         self.ports.store.close_edges(self.settings.edge_grace).await?;
         let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
         let spent = self.settings.edge_ttl + self.settings.edge_grace;
-        for row in self.adrift.over(adrift, spent, self.settings.lost_after) {
+        for row in self.adrift.over(adrift, self.settings.edge_renew, spent, self.settings.lost_after) {
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
         }

@@ -32,12 +32,17 @@ pub(super) async fn run(inner: Arc<Inner>, mut batches: mpsc::Receiver<Batch>, m
         if let Err(error) = sent {
             inner.health.store_failed(&error);
             tracing::warn!(%error, "jobs could not be dispatched; trying again in a second");
+            // Others may have it meanwhile, and it was claimed after what just went back.
+            if let Ok(batch) = batches.try_recv() {
+                inner.take_back(batch).await;
+            }
             if !tick(&mut stop, inner.settings.idle_claim).await {
                 break;
             }
         }
     }
-    while let Ok(batch) = batches.try_recv() {
+    batches.close();
+    while let Some(batch) = batches.recv().await {
         inner.take_back(batch).await;
     }
 }
