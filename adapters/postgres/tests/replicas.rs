@@ -16,7 +16,7 @@ async fn two_that_dispatch_the_same_jobs_at_once_have_one_winner_each() {
     let stage = Arc::new(Stage::new().await);
     let stores = [Arc::new(stage.connect().await), Arc::new(stage.connect().await)];
     let epoch = stores[0].attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
-    let births = stage.births("job", 1_000);
+    let births = stage.births("job", 10_000);
     let ids: Vec<JobId> = births.iter().map(|birth| birth.transition.job.request.job_id.clone()).collect();
     assert!(stores[0].commit(births).await.unwrap().iter().all(Result::is_ok));
     let jobs = Arc::new(stores[0].load(&ids).await.unwrap().into_iter().flatten().collect::<Vec<_>>());
@@ -40,7 +40,7 @@ async fn two_that_dispatch_the_same_jobs_at_once_have_one_winner_each() {
     for racer in racers {
         won += racer.await.unwrap();
     }
-    assert_eq!(won, 1_000);
+    assert_eq!(won, 10_000);
     let stored = stores[1].load(&ids).await.unwrap();
     assert!(stored.iter().flatten().all(|job| (job.version, job.state()) == (2, JobState::Dispatched)));
 }
