@@ -53,8 +53,10 @@ impl Inner {
 
     /// Sessions that are this edge's by the Store, and that nobody here knows: whoever attached them was cut off before it was
     /// told so. If their workers do not come again, nobody else would ever miss them.
-    pub(crate) async fn close_unknown(&self, here: Vec<SessionRow>) -> Result<(), StoreError> {
-        let unknown: Vec<_> = here.into_iter().filter(|row| !self.edge.knows(&row.session, row.epoch)).collect();
+    pub(crate) async fn close_unknown(&self, open: Vec<SessionRow>) -> Result<(), StoreError> {
+        let own = self.edge.id();
+        let is_unknown = |row: &SessionRow| row.edge == own && !self.edge.knows(&row.session, row.epoch);
+        let unknown: Vec<_> = open.into_iter().filter(is_unknown).collect();
         let heard = Instant::now().checked_sub(self.settings.edge_renew * 2);
         if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
             // While the Store is away nobody can attach.
