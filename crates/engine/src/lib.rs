@@ -35,6 +35,7 @@ use lockgate_ports::{Bus, Clock, Condition, Counters, Entropy, Kernel, Lanes, Mi
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 pub use edge::{
     Acknowledged, Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
@@ -120,6 +121,8 @@ pub(crate) struct Wakeups {
     pub(crate) feed: Notify,
     /// A result waits to be scanned.
     pub(crate) scan: Notify,
+    /// Nothing is claimed before then: what was claimed last could not be dispatched, and others may have it meanwhile.
+    pub(crate) claim_at: Mutex<Option<Instant>>,
 }
 
 impl Engine {

@@ -13,7 +13,14 @@ impl Job {
         evidence: Evidence,
         env: &Env<'_>,
     ) -> Result<Transition, Illegal> {
-        if !self.holds(token) {
+        // An attempt keeps its token from its birth on: what one session lost may be held by another.
+        let elsewhere = match &evidence {
+            Evidence::Attached { session, .. } | Evidence::Closed { session, .. } => {
+                self.holder().is_some_and(|binding| binding.session != *session)
+            }
+            _ => false,
+        };
+        if elsewhere || !self.holds(token) {
             return Err(Illegal::Superseded);
         }
         let mut transition = Transition::from(self);

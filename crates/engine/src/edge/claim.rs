@@ -21,8 +21,8 @@ impl Inner {
     }
 
     /// Jobs of a pool's lanes go to its own workers; those that find no place there, to the workers of the next pool in
-    /// their route, unless they are to wait because the pool is paused. Every pool's own jobs come first. What found no
-    /// place anywhere.
+    /// their route, unless they are to wait because the pool is paused. Every pool's own jobs come first. What is urgent and
+    /// found no place anywhere.
     pub(super) async fn claim_all(
         &self,
         mut wants: BTreeMap<PoolName, Vec<Want>>,
@@ -47,6 +47,7 @@ impl Inner {
             }
             wants = short;
         }
+        unplaced.retain(|want: &Want| want.urgency == Priority::Critical);
         unplaced
     }
 
@@ -71,8 +72,8 @@ impl Inner {
 
     /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent: it
     /// may be that.
-    pub(super) fn make_room(&self, unplaced: Vec<Want>, routing: &Routing) {
-        for want in unplaced.into_iter().filter(|want| want.urgency == Priority::Critical) {
+    pub(super) fn make_room(&self, urgent: Vec<Want>, routing: &Routing) {
+        for want in urgent {
             if let Ok(route) = routing.pools.route(&want.shape) {
                 self.edge.ask_back(&want.shape, &route, routing, want.urgency);
             }
@@ -110,8 +111,8 @@ impl Inner {
             let began = self.traces.begin();
             let claimed = self.ports.lanes.claim(request).await;
             *again_at = claimed.again_at;
-            let tickets = self.tickets(claimed.claims, began, |seat| plan.seats[seat].session.clone()).await;
-            self.take_places(tickets, &plan.routing, out);
+            let tickets = self.tickets(claimed.claims, began, &plan).await;
+            self.take_places(tickets, out);
         }
         let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);
         short.map(|(want, jobs)| Want { jobs, ..want }).collect()

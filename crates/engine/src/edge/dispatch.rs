@@ -2,37 +2,37 @@
 //! and sent, the next is claimed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Judgement;
-use lockgate_ports::{Claim, Settlement, SnapshotKind, StoreError};
+use lockgate_ports::{Bell, Claim, Settlement, SnapshotKind, StoreError};
+use tokio::time::Instant;
 
 use super::claim::by_pool;
-use super::seats::Want;
+use super::seats::{Plan, Want};
 use super::sessions::Place;
-use crate::Inner;
 use crate::commit::Step;
 use crate::health::moved;
 use crate::traces::{Lap, Since};
+use crate::{Inner, Settings};
+
+/// What was claimed longer ago is claimed anew: its times would be wrong, and others had no chance to have it.
+const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// A claimed job on its way to a session.
 pub(super) struct Ticket {
     session: SessionId,
+    /// The session as it was chosen, and the configuration that it was chosen under.
+    epoch: u64,
+    routing: RoutingId,
     claim: Claim,
     job: Arc<Job>,
     /// How long the claim took.
     claiming: Lap,
-    /// What its dispatch rests on, once a place is taken for it.
-    placed: Option<Placed>,
-}
-
-/// The session's epoch, and the configuration under which its worker was chosen.
-struct Placed {
-    epoch: u64,
-    routing: RoutingId,
 }
 
 /// Why a ticket must be compared with the Store.
@@ -53,7 +53,9 @@ pub(super) struct Outgoing {
     /// Verdicts from an older policy.
     stale: Vec<Ticket>,
     /// Their place was closed meanwhile.
-    back: Vec<Ticket>,
+    closed: Vec<Ticket>,
+    /// Not due by the clock of this process.
+    early: Vec<Ticket>,
     /// Claims that were old news.
     known: Vec<Settlement>,
 }
@@ -61,70 +63,86 @@ pub(super) struct Outgoing {
 /// What one round claimed, and what it has to send.
 pub(crate) struct Batch {
     out: Outgoing,
-    /// Jobs that found no place.
-    unplaced: Vec<Want>,
+    /// What found no place and takes one from others.
+    urgent: Vec<Want>,
     routing: Arc<Routing>,
+    since: Instant,
+    /// Something was claimed for a place that was closed meanwhile: others may have one.
+    misplaced: bool,
     /// When a limit by time has room again for something that waits.
     pub(crate) again_at: Option<Timestamp>,
 }
 
 impl Batch {
-    /// Jobs to be moved, to a worker or to a new verdict; zero means that nothing fits now.
-    pub(crate) fn moves(&self) -> usize {
-        self.out.sent.len() + self.out.stale.len()
+    /// Whether another claim may find something. If not, nothing fits now.
+    pub(crate) fn is_worth_another(&self) -> bool {
+        self.misplaced || !self.out.sent.is_empty() || !self.out.stale.is_empty()
+    }
+
+    /// It had to wait for too long.
+    pub(crate) fn is_old(&self) -> bool {
+        self.since.elapsed() > GOOD_FOR
     }
 
     /// Nobody has to do anything about it.
     pub(crate) fn is_empty(&self) -> bool {
-        let Outgoing { steps: _, sent, stale, back, known } = &self.out;
-        sent.is_empty() && stale.is_empty() && back.is_empty() && known.is_empty() && self.unplaced.is_empty()
+        let Outgoing { sent, stale, known, .. } = &self.out;
+        sent.is_empty() && stale.is_empty() && known.is_empty() && self.urgent.is_empty()
     }
 }
 
 impl Inner {
     /// Claims for all free places.
     pub(crate) async fn claim_once(&self) -> Batch {
-        let (routing, out) = (self.routing(), Outgoing::default());
-        let mut batch = Batch { out, unplaced: Vec::new(), routing: Arc::clone(&routing), again_at: None };
-        if self.config.is_unreadable() {
-            // By what is in force nobody here can say who may take what.
+        let (routing, since) = (self.routing(), Instant::now());
+        let (out, urgent) = (Outgoing::default(), Vec::new());
+        let mut batch = Batch { out, urgent, routing: Arc::clone(&routing), since, misplaced: false, again_at: None };
+        if self.config.is_unreadable() || self.may_be_closed() {
+            // By what is in force nobody here can say who may take what; or nothing could be dispatched.
             return batch;
         }
         batch.again_at = self.pass_time().await;
         // From lanes that are away nothing can be claimed.
         let demand = self.ports.lanes.demand().await.unwrap_or_default();
-        batch.unplaced = self.claim_all(by_pool(demand), &routing, &mut batch.out, &mut batch.again_at).await;
+        batch.urgent = self.claim_all(by_pool(demand), &routing, &mut batch.out, &mut batch.again_at).await;
         self.wake.feed.notify_one();
+        // Before anything else is claimed: it may fit elsewhere.
+        let (closed, early) = (std::mem::take(&mut batch.out.closed), std::mem::take(&mut batch.out.early));
+        batch.misplaced = !closed.is_empty();
+        self.give_back(early).await;
+        self.give_to_others(closed).await;
         batch
+    }
+
+    /// Others call this process dead by now, and have or will have what it holds.
+    fn may_be_closed(&self) -> bool {
+        let Settings { exclusive_store, edge_ttl, edge_grace, .. } = &self.settings;
+        !exclusive_store && self.edge.lease_age() > *edge_ttl + *edge_grace
     }
 
     /// One commit for everything that was claimed.
     pub(crate) async fn send_once(&self, batch: Batch) -> Result<(), StoreError> {
-        let Batch { mut out, unplaced, routing, .. } = batch;
+        let Batch { mut out, urgent, routing, .. } = batch;
         let judged = self.judge_again(std::mem::take(&mut out.stale)).await;
         self.send_out(out).await?;
         judged?;
-        self.make_room(unplaced, &routing);
+        self.make_room(urgent, &routing);
         Ok(())
     }
 
     /// What was claimed goes back to its lanes, for others to have at once.
     pub(crate) async fn take_back(&self, batch: Batch) {
-        let Outgoing { steps: _, sent, stale, back, known } = batch.out;
+        let Outgoing { sent, stale, known, .. } = batch.out;
         self.unsend(sent).await;
-        self.give_back(stale.into_iter().chain(back).collect()).await;
+        self.give_to_others(stale).await;
         if !known.is_empty() {
             self.ports.lanes.settle(known).await;
         }
+        self.wake.dispatch.notify_one();
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
-    pub(super) async fn tickets(
-        &self,
-        claims: Vec<Claim>,
-        began: Since,
-        session: impl Fn(usize) -> SessionId,
-    ) -> Vec<Ticket> {
+    pub(super) async fn tickets(&self, claims: Vec<Claim>, began: Since, plan: &Plan) -> Vec<Ticket> {
         let missing: Vec<_> = claims.iter().filter(|c| c.job.is_none()).map(|c| c.job_id.clone()).collect();
         let mut loaded = self.load_surely(&missing).await.into_iter();
         let claiming = self.traces.lap(began);
@@ -133,7 +151,11 @@ impl Inner {
         for claim in claims {
             let job = claim.job.clone().or_else(|| loaded.next().flatten().map(Arc::new));
             match job.filter(|job| job.state() == JobState::Scheduled) {
-                Some(job) => tickets.push(Ticket { session: session(claim.seat), claim, job, claiming, placed: None }),
+                Some(job) => {
+                    let (seat, routing) = (&plan.seats[claim.seat], plan.routing.clone());
+                    let (session, epoch) = (seat.session.clone(), seat.epoch);
+                    tickets.push(Ticket { session, epoch, routing, claim, job, claiming });
+                }
                 None => gone.push(gone_from(&claim)),
             }
         }
@@ -194,18 +216,18 @@ impl Inner {
 
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
-    pub(super) fn take_places(&self, tickets: Vec<Ticket>, routing: &RoutingId, out: &mut Outgoing) {
-        for mut ticket in tickets {
+    pub(super) fn take_places(&self, tickets: Vec<Ticket>, out: &mut Outgoing) {
+        for ticket in tickets {
             if !self.verdict_stands(&ticket.job) {
                 out.stale.push(ticket);
                 continue;
             }
-            let decided = self.edge.next_dispatch(&ticket.session, routing).and_then(|dispatch| {
-                ticket.placed = Some(Placed { epoch: dispatch.epoch, routing: dispatch.routing.clone() });
-                ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)).ok()
-            });
-            let Some(transition) = decided else {
-                out.back.push(ticket);
+            let Some(dispatch) = self.edge.next_dispatch(&ticket.session, ticket.epoch, &ticket.routing) else {
+                out.closed.push(ticket);
+                continue;
+            };
+            let Ok(transition) = ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)) else {
+                out.early.push(ticket);
                 continue;
             };
             match self.edge.reserve(&ticket.session, Arc::new(transition.job.clone())) {
@@ -214,14 +236,13 @@ impl Inner {
                     out.sent.push(ticket);
                 }
                 Place::Known => out.known.push(gone_from(&ticket.claim)),
-                Place::Closed => out.back.push(ticket),
+                Place::Closed => out.closed.push(ticket),
             }
         }
     }
 
     async fn send_out(&self, out: Outgoing) -> Result<(), StoreError> {
-        let Outgoing { steps, sent, back, known, .. } = out;
-        self.give_back(back).await;
+        let Outgoing { steps, sent, known, .. } = out;
         if !known.is_empty() {
             self.ports.lanes.settle(known).await;
         }
@@ -262,6 +283,7 @@ impl Inner {
 
     /// Only a commit that surely failed gives the claims back; an unknown one is read back first.
     async fn after_failed_commit(&self, error: &StoreError, sent: Vec<Ticket>) {
+        *self.wake.claim_at.lock() = Some(Instant::now() + self.settings.idle_claim);
         if !error.certainly_not_applied() {
             return self.look_again(sent, Doubt::Unknown).await;
         }
@@ -271,9 +293,17 @@ impl Inner {
     /// Nothing of it was committed.
     async fn unsend(&self, sent: Vec<Ticket>) {
         for ticket in &sent {
-            self.edge.settle(&ticket.session, &ticket.job.life.attempt.token);
+            self.edge.unreserve(&ticket.session, ticket.epoch, &ticket.job.life.attempt.token);
         }
-        self.give_back(sent).await;
+        self.give_to_others(sent).await;
+    }
+
+    /// What another process may have a place for.
+    async fn give_to_others(&self, tickets: Vec<Ticket>) {
+        if !tickets.is_empty() {
+            self.give_back(tickets).await;
+            self.ports.bus.ring(vec![Bell::Lanes]).await;
+        }
     }
 
     async fn give_back(&self, tickets: Vec<Ticket>) {
@@ -300,14 +330,12 @@ impl Inner {
                 continue;
             }
             gone.push(gone_from(&ticket.claim));
-            self.edge.settle(&ticket.session, token);
+            self.edge.unreserve(&ticket.session, ticket.epoch, token);
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
                 // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.
                 let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;
-                if let Some(placed) = ticket.placed.filter(|_| unmoved)
-                    && self.stands(&job, &placed.routing, &mut in_force).await
-                {
-                    self.edge.suspect(&ticket.session, placed.epoch);
+                if unmoved && self.stands(&job, &ticket.routing, &mut in_force).await {
+                    self.edge.suspect(&ticket.session, ticket.epoch);
                 }
                 waiting.push(job);
             } else {

@@ -140,7 +140,7 @@ impl Edge {
     /// Attempts held here of these jobs.
     pub(crate) fn held_of(&self, jobs: &BTreeSet<JobId>) -> Vec<Arc<Job>> {
         let state = self.state.lock();
-        let held = state.sessions.values().flat_map(|session| session.held.values());
+        let held = state.sessions.values().flat_map(Session::stored);
         held.filter(|held| jobs.contains(&held.job.request.job_id)).map(|held| held.job.clone()).collect()
     }
 
@@ -148,7 +148,7 @@ impl Edge {
     pub(crate) fn held_by_session(&self) -> Vec<(SessionId, Vec<Arc<Job>>)> {
         let state = self.state.lock();
         let busy = state.sessions.iter().filter(|(_, session)| !session.held.is_empty());
-        busy.map(|(id, session)| (id.clone(), session.held.values().map(|held| held.job.clone()).collect())).collect()
+        busy.map(|(id, session)| (id.clone(), session.stored().map(|held| held.job.clone()).collect())).collect()
     }
 }
 

@@ -215,7 +215,8 @@ impl Inner {
         let mut known = self
             .edge
             .with(session, epoch, |s| {
-                let held = |r: &ResultReport| s.held.get(&r.token).map(|held| (held.job.clone(), held.started));
+                let stored = |r: &ResultReport| s.held.get(&r.token).filter(|held| held.stored);
+                let held = |r: &ResultReport| stored(r).map(|held| (held.job.clone(), held.started));
                 results.iter().map(held).collect::<Vec<_>>()
             })
             .unwrap_or_else(|| vec![None; results.len()]);
@@ -240,7 +241,7 @@ impl Inner {
                 let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
                 number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
             };
-            let lost = s.held.values().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
+            let lost = s.stored().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
             let let_go = s.let_go(beat.highest_assignment, &inventory, self.settings.lost_after);
             s.say_again();
             (lost, let_go, resized)

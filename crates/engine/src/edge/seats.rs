@@ -23,6 +23,8 @@ pub(super) struct Want {
 /// A free place with what is needed to dispatch to it.
 pub(super) struct FreeSeat {
     pub(super) session: SessionId,
+    /// Who comes back may have other topics, fewer slots, or more in its hands.
+    pub(super) epoch: u64,
     pub(super) seat: Seat,
 }
 
@@ -67,10 +69,11 @@ impl Edge {
         let mut lists: BTreeMap<Vec<usize>, Arc<[Arc<Shape>]>> = BTreeMap::new();
         let mut seats = Vec::with_capacity(chosen.len());
         for (session, (fits, places)) in chosen {
+            let Some(epoch) = state.sessions.get(&session).map(|session| session.epoch) else { continue };
             let free = state.roster.room(&session, ahead).min(places);
             let list = |fits: &Vec<usize>| fits.iter().map(|at| wants[*at].shape.clone()).collect();
             let shapes = lists.entry(fits).or_insert_with_key(list).clone();
-            seats.push(FreeSeat { session, seat: Seat { shapes, free: free as usize } });
+            seats.push(FreeSeat { session, epoch, seat: Seat { shapes, free: free as usize } });
         }
         Plan { routing: state.roster.routing().id().clone(), seats, short }
     }

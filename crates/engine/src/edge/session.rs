@@ -10,7 +10,7 @@ use lockgate_core::limits::SLOTS_MAX;
 use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::trace::TraceParent;
 
-use super::sessions::{Leaving, Session, State};
+use super::sessions::{Held, Leaving, Session, State};
 use super::{Assignment, ToWorker};
 
 impl State {
@@ -100,6 +100,11 @@ impl Session {
     pub(super) fn drain(&mut self) {
         self.draining = true;
         self.dismiss_if_done();
+    }
+
+    /// What it holds by the Store.
+    pub(super) fn stored(&self) -> impl Iterator<Item = &Held> {
+        self.held.values().filter(|held| held.stored)
     }
 
     /// Places are taken before an assignment is on its way and freed after its end, so an empty session has nothing to

@@ -68,7 +68,7 @@ pub(super) struct Session {
 pub(super) struct Held {
     pub(super) job: Arc<Job>,
     /// Its dispatch is committed. Until then nothing is decided from it: the Store may have another job of this version.
-    stored: bool,
+    pub(super) stored: bool,
     /// It was sent to its worker, who has it or will have.
     pub(super) told: bool,
     /// The start report came but is not committed.
@@ -313,9 +313,9 @@ impl Edge {
     }
 
     /// Numbers the next assignment of a session.
-    pub(super) fn next_dispatch(&self, id: &SessionId, routing: &RoutingId) -> Option<Dispatch> {
+    pub(super) fn next_dispatch(&self, id: &SessionId, epoch: u64, routing: &RoutingId) -> Option<Dispatch> {
         let mut state = self.state.lock();
-        let session = state.sessions.get_mut(id)?;
+        let session = state.sessions.get_mut(id).filter(|session| session.epoch == epoch)?;
         session.last_assignment += 1;
         Some(Dispatch {
             session: id.clone(),
@@ -339,6 +339,15 @@ impl Edge {
                 Place::Taken
             }
         }
+    }
+
+    /// Gives up a place whose dispatch was not committed. One that was taken since the session attached anew is not that one,
+    /// though it may be for the same attempt.
+    pub(super) fn unreserve(&self, id: &SessionId, epoch: u64, token: &AttemptToken) {
+        self.with(id, epoch, |session| {
+            session.held.remove(token);
+            session.dismiss_if_done();
+        });
     }
 
     /// Sends committed dispatches to their workers, unless their place was freed meanwhile: by a cancel, for instance.
@@ -368,7 +377,7 @@ impl Edge {
         let mut state = self.state.lock();
         let State { sessions, starts, .. } = &mut *state;
         let Some(held) = sessions.get_mut(id).and_then(|session| session.held.get_mut(token)) else { return };
-        if held.started.is_none() && held.job.state() == JobState::Dispatched {
+        if held.stored && held.started.is_none() && held.job.state() == JobState::Dispatched {
             held.started = Some(now);
             held.begun = Some(Instant::now());
             starts.push((id.clone(), token.clone()));

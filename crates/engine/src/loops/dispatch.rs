@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use lockgate_ports::Bell;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
-use super::wait;
+use super::{tick, wait};
 use crate::Inner;
 use crate::edge::Batch;
 
@@ -31,17 +32,23 @@ pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut sto
                 return;
             }
         }
+        let rest = inner.wake.claim_at.lock().take().map(|at| at.saturating_duration_since(Instant::now()));
+        if let Some(rest) = rest
+            && !tick(&mut stop, rest).await
+        {
+            return;
+        }
         // Cutting a round short at the end is safe: what it claimed goes back when the claims' time is up.
         let batch = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
             batch = inner.claim_once() => batch,
         };
-        let (moves, again_at) = (batch.moves(), batch.again_at);
+        let (again, again_at) = (batch.is_worth_another(), batch.again_at);
         if let Some(room) = room.filter(|_| !batch.is_empty()) {
             room.send(batch);
         }
-        if moves > 0 {
+        if again {
             continue;
         }
         let reason = async {

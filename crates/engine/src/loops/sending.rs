@@ -23,6 +23,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut batches: mpsc::Receiver<Batch>, m
             break;
         }
         let Some(batch) = next else { continue };
+        if batch.is_old() {
+            inner.take_back(batch).await;
+            continue;
+        }
         // Cutting it short at the end is safe: what it committed is sent when the session attaches again.
         let sent = tokio::select! {
             biased;

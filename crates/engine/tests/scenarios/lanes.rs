@@ -16,12 +16,16 @@ use lockgate_ports::{
     Settlement, TenantShare,
 };
 
+use tokio::sync::watch;
+
 use super::stage::{Hand, Stage, caller, job};
 
 /// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed.
 pub(crate) struct Distant {
     pub(crate) lanes: Arc<MemoryLanes>,
     pub(crate) off: Arc<AtomicBool>,
+    /// Whether claims are answered only later.
+    pub(crate) slow: Arc<watch::Sender<bool>>,
 }
 
 impl Distant {
@@ -53,7 +57,14 @@ impl Lanes for Distant {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Claimed {
-        if self.is_off() { Claimed::default() } else { self.lanes.claim(request).await }
+        if self.is_off() {
+            return Claimed::default();
+        }
+        let claimed = self.lanes.claim(request).await;
+        if !claimed.claims.is_empty() {
+            let _ = self.slow.subscribe().wait_for(|slow| !slow).await;
+        }
+        claimed
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) {

@@ -6,6 +6,7 @@ mod attaches;
 mod bounds;
 mod bypasses;
 mod cluster;
+mod dispatching;
 mod families;
 mod lanes;
 mod letters;

@@ -55,6 +55,8 @@ pub(crate) struct Stage {
     pub(crate) lanes: Arc<MemoryLanes>,
     /// Whether the lanes are out of reach.
     pub(crate) lanes_off: Arc<AtomicBool>,
+    /// Whether what is claimed comes only later.
+    pub(crate) lanes_slow: Arc<watch::Sender<bool>>,
     bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
@@ -125,12 +127,13 @@ impl Stage {
         let mut registry = Registry::default();
         let kernel_off = Arc::new(AtomicBool::new(false));
         let lanes_off = Arc::new(AtomicBool::new(false));
+        let lanes_slow = Arc::new(watch::Sender::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
         let outlet = Arc::new(MemoryOutlet::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
-            lanes: Arc::new(Distant { lanes: lanes.clone(), off: lanes_off.clone() }),
+            lanes: Arc::new(Distant { lanes: lanes.clone(), off: lanes_off.clone(), slow: lanes_slow.clone() }),
             bus: bus.clone(),
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
@@ -152,6 +155,7 @@ impl Stage {
             store,
             lanes,
             lanes_off,
+            lanes_slow,
             bus,
             registry,
             kernel_off,
@@ -191,6 +195,10 @@ impl Stage {
     pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         self.running.await.expect("ended well");
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     /// Every series as it is scraped.

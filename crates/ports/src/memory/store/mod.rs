@@ -64,6 +64,7 @@ impl MemoryStore {
 #[async_trait]
 impl Jobs for MemoryStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+        self.mood.let_go(&changes).await;
         let (mut data, now) = self.open();
         Ok(data.commit(changes, now))
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
+use lockgate_core::job::JobState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::MemoryStore;
-use crate::store::StoreError;
+use crate::store::{Change, StoreError};
 
 /// What [`check`](crate::Upkeep::check) answers. Other calls are not concerned.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub enum Mood {
 #[derive(Clone, Default)]
 pub(super) struct Moods {
     mood: Arc<watch::Sender<Mood>>,
+    /// Nothing is dispatched while this holds.
+    holds: Arc<watch::Sender<bool>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
 }
 
@@ -35,6 +38,16 @@ impl MemoryStore {
     /// How many wait for an answer.
     pub fn waiting(&self) -> usize {
         self.mood.mood.receiver_count()
+    }
+
+    /// Commits that dispatch something get no answer, and do nothing, until this is taken back.
+    pub fn hold_dispatches(&self, hold: bool) {
+        self.mood.holds.send_replace(hold);
+    }
+
+    /// How many of them wait.
+    pub fn held_dispatches(&self) -> usize {
+        self.mood.holds.receiver_count()
     }
 
     /// Whether a child of one of these is under way cannot be told from now on, as if the statement took too long.
@@ -51,6 +64,14 @@ impl Moods {
         match &*mood.borrow() {
             Mood::Refuses(error) => Err(error.clone()),
             Mood::Well | Mood::Hangs => Ok(()),
+        }
+    }
+
+    pub(super) async fn let_go(&self, changes: &[Change]) {
+        let dispatches = |change: &Change| change.transition.job.state() == JobState::Dispatched;
+        if *self.holds.borrow() && changes.iter().any(dispatches) {
+            // The sender lives as long as we do.
+            let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
         }
     }
 
