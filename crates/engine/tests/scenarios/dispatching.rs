@@ -6,10 +6,11 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::pools::Closed;
 use lockgate_core::request::Json;
+use lockgate_ports::memory::Dispatches;
 use lockgate_ports::{Jobs, Lanes};
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, caller, job};
+use super::stage::{Hand, Kind, Stage, caller, job};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,7 +38,7 @@ impl UnderWay {
     async fn new() -> Self {
         let stage = Stage::shared();
         let jobs = [stage.submit(job("t")).await, stage.submit(job("t")).await];
-        stage.store.hold_dispatches(true);
+        stage.store.set_dispatches(Dispatches::Wait);
         let first = Hand::attach(&stage.engine, "first", &["t"], 1).await;
         until("the first is about to be committed", async || stage.store.held_dispatches() == 1).await;
         let second = Hand::attach(&stage.engine, "second", &["t"], 1).await;
@@ -46,7 +47,7 @@ impl UnderWay {
     }
 
     fn go_on(&self) {
-        self.stage.store.hold_dispatches(false);
+        self.stage.store.set_dispatches(Dispatches::Go);
     }
 
     /// Both jobs end well, each by one attempt that a worker was sent.
@@ -93,7 +94,7 @@ async fn what_is_cancelled_on_its_way_is_not_sent() {
         let mut under_way = UnderWay::new().await;
         let UnderWay { stage, jobs, workers } = &mut under_way;
         stage.engine.cancel(&caller(), &jobs[which], None).await.expect("cancelled");
-        stage.store.hold_dispatches(false);
+        stage.store.set_dispatches(Dispatches::Go);
         let sent = workers[1 - which].take().await;
         assert_eq!(sent.job.request.job_id, jobs[1 - which]);
         assert_eq!(stage.job(&jobs[which]).await.state(), JobState::Cancelled);
@@ -132,7 +133,7 @@ async fn a_process_that_stops_gives_back_what_waited() {
     let other = stage.beside();
     stage.stop().await;
     drop(workers);
-    other.store.hold_dispatches(false);
+    other.store.set_dispatches(Dispatches::Go);
     let mut worker = Hand::attach(&other.engine, "third", &["t"], 2).await;
     for assignment in &worker.take_many(2).await {
         worker.report_late(assignment, done()).await;
@@ -169,4 +170,45 @@ async fn who_came_back_with_other_topics_is_not_sent_what_was_claimed_for_the_ol
     assert_eq!(other.take().await.job.request.job_id, id);
     assert!(went.elapsed() < Duration::from_millis(100), "at once, not with the next look: {:?}", went.elapsed());
     assert!(after.is_quiet());
+}
+
+/// An attempt keeps its token until it is dispatched: one that two processes claimed has one token in both.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_committed_frees_nothing_of_what_another_process_dispatched() {
+    let slow = Stage::shared();
+    slow.pools("topics: {t: p}\npools: {p: {}}\nlimits: [{name: two, per: [topic], max_concurrent: 2}]\n").await;
+    let fast = slow.beside();
+    slow.store.set_dispatches(Dispatches::WaitFor("slow".into()));
+    let _idle = Hand::attach_as(&slow.engine, "slow", &Kind::of("p", &["t"], 1)).await;
+    let id = slow.submit(job("t")).await;
+    until("it is about to be committed", async || slow.store.held_dispatches() == 1).await;
+    slow.lanes.rebuild(slow.store.ready_lanes().await.expect("memory")).await;
+    let mut worker = Hand::attach_as(&fast.engine, "fast", &Kind::of("p", &["t"], 1)).await;
+    let assignment = worker.take().await;
+    assert_eq!(assignment.job.request.job_id, id);
+    // Long enough for the other one to look at what it has on its way.
+    let taken = Instant::now();
+    until("time passes", async || taken.elapsed() > Duration::from_secs(3)).await;
+    let token = &assignment.job.life.attempt.token;
+    assert!(slow.lanes.holding().await.expect("memory").contains(token), "it is at work and counts");
+    slow.store.set_dispatches(Dispatches::Go);
+    worker.start(&assignment).await;
+    worker.report(&assignment, done()).await;
+    slow.until(&id, |job| job.state() == JobState::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_cannot_commit_leaves_jobs_to_others() {
+    let cut_off = Stage::shared();
+    let other = cut_off.beside();
+    cut_off.store.set_dispatches(Dispatches::FailFor("cut-off".into()));
+    let mut idle = Hand::attach(&cut_off.engine, "cut-off", &["t"], 50).await;
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 50).await;
+    for _ in 0..20 {
+        let (id, asked) = (cut_off.submit(job("t")).await, Instant::now());
+        assert_eq!(worker.take().await.job.request.job_id, id);
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        worker.beat().await;
+        idle.beat().await;
+    }
 }

@@ -14,4 +14,4 @@ pub use counters::{Buckets, MemoryCounters, OnlyLooking, Windows};
 pub use entropy::SeededEntropy;
 pub use lanes::{Bounds, MemoryLanes};
 pub use outlet::MemoryOutlet;
-pub use store::{MemoryBackup, MemoryStore, Mood};
+pub use store::{Dispatches, MemoryBackup, MemoryStore, Mood};

@@ -40,7 +40,7 @@ use crate::store::{
     Taken, Totals, Trail, Upkeep,
 };
 use data::Data;
-pub use mood::Mood;
+pub use mood::{Dispatches, Mood};
 pub use timelines::MemoryBackup;
 
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl MemoryStore {
 #[async_trait]
 impl Jobs for MemoryStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
-        self.mood.let_go(&changes).await;
+        self.mood.let_go(&changes).await?;
         let (mut data, now) = self.open();
         Ok(data.commit(changes, now))
     }

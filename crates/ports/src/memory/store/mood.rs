@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockgate_core::ids::JobId;
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::JobState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -21,12 +21,24 @@ pub enum Mood {
     Hangs,
 }
 
+/// What becomes of commits that dispatch something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Dispatches {
+    #[default]
+    Go,
+    /// They get no answer, and do nothing, until this changes.
+    Wait,
+    /// The same, for those that give something to this session.
+    WaitFor(SessionId),
+    /// Those that give something to this session fail, as if the Store were away.
+    FailFor(SessionId),
+}
+
 /// Shared by the clones of a Store.
 #[derive(Clone, Default)]
 pub(super) struct Moods {
     mood: Arc<watch::Sender<Mood>>,
-    /// Nothing is dispatched while this holds.
-    holds: Arc<watch::Sender<bool>>,
+    dispatches: Arc<watch::Sender<Dispatches>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
 }
 
@@ -40,14 +52,13 @@ impl MemoryStore {
         self.mood.mood.receiver_count()
     }
 
-    /// Commits that dispatch something get no answer, and do nothing, until this is taken back.
-    pub fn hold_dispatches(&self, hold: bool) {
-        self.mood.holds.send_replace(hold);
+    pub fn set_dispatches(&self, become_of: Dispatches) {
+        self.mood.dispatches.send_replace(become_of);
     }
 
-    /// How many of them wait.
+    /// How many commits wait that dispatch something.
     pub fn held_dispatches(&self) -> usize {
-        self.mood.holds.receiver_count()
+        self.mood.dispatches.receiver_count()
     }
 
     /// Whether a child of one of these is under way cannot be told from now on, as if the statement took too long.
@@ -67,11 +78,24 @@ impl Moods {
         }
     }
 
-    pub(super) async fn let_go(&self, changes: &[Change]) {
-        let dispatches = |change: &Change| change.transition.job.state() == JobState::Dispatched;
-        if *self.holds.borrow() && changes.iter().any(dispatches) {
+    pub(super) async fn let_go(&self, changes: &[Change]) -> Result<(), StoreError> {
+        if *self.dispatches.borrow() == Dispatches::Go {
+            return Ok(());
+        }
+        let sent = changes.iter().filter(|change| change.transition.job.state() == JobState::Dispatched);
+        let to: BTreeSet<_> = sent.filter_map(|change| Some(change.transition.job.holder()?.session.clone())).collect();
+        let waits = |now: &Dispatches| match now {
+            Dispatches::Wait => !to.is_empty(),
+            Dispatches::WaitFor(session) => to.contains(session),
+            Dispatches::Go | Dispatches::FailFor(_) => false,
+        };
+        if waits(&self.dispatches.borrow()) {
             // The sender lives as long as we do.
-            let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
+            let _ = self.dispatches.subscribe().wait_for(|now| !waits(now)).await;
+        }
+        match &*self.dispatches.borrow() {
+            Dispatches::FailFor(session) if to.contains(session) => Err(StoreError::Unavailable("away".to_owned())),
+            _ => Ok(()),
         }
     }
 
