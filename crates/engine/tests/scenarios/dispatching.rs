@@ -118,13 +118,21 @@ async fn who_attaches_anew_is_sent_what_was_on_its_way() {
 /// Lanes that were rebuilt give out what is on its way once more.
 #[tokio::test(start_paused = true)]
 async fn what_was_claimed_for_an_earlier_attach_does_not_take_its_place_from_the_later_one() {
-    let mut under_way = UnderWay::new().await;
-    let stage = &under_way.stage;
-    under_way.workers[0] = Hand::attach(&stage.engine, "first", &["t"], 1).await;
+    let stage = Stage::shared();
+    let id = stage.submit(job("t")).await;
+    stage.store.set_dispatches(Dispatches::Wait);
+    let _before = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    until("it is about to be committed", async || stage.store.held_dispatches() == 1).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     stage.lanes.rebuild(stage.store.ready_lanes().await.expect("memory")).await;
-    until("it is claimed again", async || stage.lanes.hungry().await.is_empty()).await;
-    under_way.go_on();
-    under_way.end_well().await;
+    let is_claimed =
+        async || stage.lanes.hungry().await.is_empty() && stage.lanes.demand().await.expect("memory").is_empty();
+    until("it is claimed again", is_claimed).await;
+    stage.store.set_dispatches(Dispatches::Go);
+    let assignment = worker.take().await;
+    worker.report(&assignment, done()).await;
+    let ended = stage.until(&id, |job| job.state() == JobState::Succeeded).await;
+    assert_eq!(ended.life.attempt.no, 1);
 }
 
 #[tokio::test(start_paused = true)]
