@@ -52,6 +52,7 @@ impl Inner {
                 }
                 self.metrics.entered(&job);
                 journal::entered(&job);
+                self.count_bypass(None, &job);
                 // A saga hears of its jobs from their birth on.
                 if let Some(part) = &job.request.run {
                     self.orchestra.call([part.run.clone()]);
@@ -128,6 +129,7 @@ impl Inner {
         for (before, job, effects) in done {
             self.metrics.moved(&before, &job, now);
             journal::moved(&before, &job);
+            self.count_bypass(Some(&before), &job);
             self.families.moved(&before, &job, now);
             self.metrics.families.moved(&before, &job);
             if job.needs_scan() && !before.needs_scan() {
@@ -286,16 +288,13 @@ impl Inner {
         self.settings.fail_mode.unwrap_or_else(by_policy)
     }
 
-    /// Fail open: what nobody judged runs, marked, counted, audited, and judged later. What undoes work is let through in
-    /// any case: leaving half of a saga standing is the greater harm.
+    /// Fail open: what nobody judged runs, marked, counted once it is committed, audited, and judged later. What undoes work is
+    /// let through in any case: leaving half of a saga standing is the greater harm.
     fn let_through(&self, requests: &[Arc<JobRequest>], judgements: &mut [Judgement]) {
         let open = self.fail_mode() == FailMode::Open;
         for (request, judgement) in requests.iter().zip(judgements) {
             let undoes = request.run.as_ref().is_some_and(|part| part.undo);
             if *judgement == Judgement::Unavailable && (open || undoes) {
-                tracing::warn!(job_id = %request.job_id, "input policy fail-open: safety kernel unreachable");
-                self.metrics.topics.let_through(&request.topic);
-                self.bypassed.fetch_add(1, Ordering::Relaxed);
                 let (ready, snapshot) = (self.ports.kernel.ready(), self.recalled.lock().clone());
                 let verdict = match ready {
                     true => Verdict::unanswered("the safety kernel has no answer for it", snapshot),
@@ -303,6 +302,17 @@ impl Inner {
                 };
                 *judgement = Judgement::Decided(Arc::new(verdict));
             }
+        }
+    }
+
+    /// Attempts are counted and not questions: one job may be asked about every second, and another may end before it gets to
+    /// an attempt.
+    pub(crate) fn count_bypass(&self, before: Option<&Job>, job: &Job) {
+        let attempt = |job: &Job| job.life.bypass.as_ref().map(|bypass| bypass.attempt);
+        if attempt(job).is_some() && before.and_then(attempt) != attempt(job) {
+            tracing::warn!(job_id = %job.request.job_id, "input policy fail-open: safety kernel unreachable");
+            self.metrics.topics.let_through(&job.request.topic);
+            self.bypassed.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -181,6 +181,7 @@ impl Inner {
             for job in jobs {
                 self.metrics.entered(&job);
                 journal::entered(&job);
+                self.count_bypass(None, &job);
                 match job.state() {
                     JobState::Scheduled => offers.push(job),
                     // Denied at birth: the run has news already.

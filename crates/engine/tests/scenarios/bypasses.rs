@@ -9,7 +9,7 @@ use lockgate_core::breaker::BreakerState;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy};
-use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::request::{JobRequest, Json, NewJob};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{LocalKernel, Settings, ToWorker};
@@ -19,6 +19,8 @@ use super::stage::{Hand, Stage, caller, job};
 
 /// A topic that the kernel has no answer for, although it answers.
 const PUZZLING: &str = "puzzling";
+
+const FAIL_OPEN: &str = "lockgate_scheduler_input_fail_open_total";
 
 /// A kernel that can be switched off.
 pub(crate) struct Switched {
@@ -150,7 +152,7 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
     let actions = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
     let actions: Vec<_> = actions.iter().map(|row| row.entry.action.as_str()).collect();
     assert_eq!(actions, ["policy_activated", "safety_bypassed", "safety_bypassed", "bypass_refused", "job_denied"]);
-    assert!(stage.number("lockgate_scheduler_input_fail_open_total") >= 2.0);
+    assert!((stage.number(FAIL_OPEN) - 2.0).abs() < f64::EPSILON);
     assert!(stage.number("lockgate_bypass_refused_total") >= 1.0);
 }
 
@@ -179,6 +181,30 @@ async fn what_is_let_through_is_in_the_total_of_all_replicas_too() {
     stage.submit(job("t")).await;
     stage.stop().await;
     assert_eq!(total(), 2, "the last ones are not forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_counted_as_let_through_and_not_how_often_somebody_asked() {
+    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let mut worker = Hand::attach(&stage.engine, "w", &[PUZZLING], 1).await;
+    stage.submit(job(PUZZLING)).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    let late = stage.submit(NewJob { deadline_ms: Some(2_000), ..job("nobody") }).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let ends = stage.submit(NewJob { deadline_ms: Some(2_000), ..job("nobody") }).await;
+    for id in [&late, &ends] {
+        let ended = stage.until(id, |job| job.state().is_terminal()).await;
+        assert_eq!(ended.state(), JobState::Timeout);
+    }
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    for _ in 0..20 {
+        worker.beat().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+
+    assert!((stage.number(FAIL_OPEN) - 2.0).abs() < f64::EPSILON, "{}", stage.number(FAIL_OPEN));
+    assert_eq!(stage.counters.total("scheduler:input_fail_open_total"), 2);
 }
 
 const OPEN_BY_POLICY: &str = "
