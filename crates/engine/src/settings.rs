@@ -87,8 +87,8 @@ pub struct Settings {
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
     pub fail_mode: Option<FailMode>,
-    /// Jobs that wait for a verdict are judged at no more than this many a second, so that a kernel that was away is not
-    /// met by all of them at once.
+    /// Jobs that wait for a verdict are judged at no more than this many a second, and so are those that ran without one, so
+    /// that a kernel that was away is not met by all of them at once.
     pub release_rate: u32,
     /// What this process does of what all processes of an installation do together.
     pub roles: Roles,

@@ -47,8 +47,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Jobs of one round.
-    fn released_at_once(&self) -> usize {
+    /// Jobs of one round, of each kind that asks a kernel which may have been away.
+    pub(super) fn released_at_once(&self) -> usize {
         let jobs = u128::from(self.settings.release_rate) * self.settings.expire_every.as_millis() / 1_000;
         usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
     }

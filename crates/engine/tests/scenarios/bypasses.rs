@@ -261,6 +261,51 @@ async fn a_kernel_that_is_back_is_asked_about_so_many_jobs_a_second_and_no_more(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ran_unjudged_is_judged_at_the_same_rate() {
+    let settings = Settings { fail_mode: Some(FailMode::Open), release_rate: 10, ..Settings::default() };
+    let stage = Stage::with(settings);
+    stage.apply(DENY_SOME).await;
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let mut ids = Vec::new();
+    for _ in 0..35 {
+        ids.push(stage.submit(job("t")).await);
+    }
+    // Between two ticks, so that each look sees one.
+    tokio::time::sleep(Duration::from_millis(30_500)).await;
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    let mut judged = Vec::new();
+    while judged.last() != Some(&ids.len()) {
+        assert!(judged.len() < 10, "they are not judged: {judged:?}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut count = 0;
+        for id in &ids {
+            count += usize::from(!stage.job(id).await.needs_rejudging());
+        }
+        let before = judged.last().copied().unwrap_or_default();
+        assert!(count - before <= 10, "{count} after {judged:?}");
+        judged.push(count);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bypasses_without_an_answer_are_asked_about_in_turns_and_keep_no_other_from_its_own() {
+    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), batch_max: 5, ..Settings::default() });
+    for _ in 0..12 {
+        stage.submit(job(PUZZLING)).await;
+    }
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let answered = stage.submit(job("t")).await;
+    stage.kernel_off.store(false, Ordering::Relaxed);
+    stage.until(&answered, |job| !job.needs_rejudging()).await;
+
+    let asked = || stage.number("lockgate_policy_unavailable_total");
+    let before = asked();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(asked() > before, "they are not forgotten");
+    assert!(asked() - before <= 55.0, "one page a second, and not all of them: {}", asked() - before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_move_of_a_breaker_is_counted_and_on_record() {
     let stage = Stage::new();
     let steps = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen, BreakerState::Closed];

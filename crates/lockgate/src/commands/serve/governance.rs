@@ -52,7 +52,7 @@ pub(crate) struct GovernanceArgs {
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN", help_heading = "Governance")]
     safety_kernel_retry: Duration,
 
-    /// Jobs a second that are judged once a safety kernel that was away is back
+    /// Jobs a second that are judged once a safety kernel that was away is back; as many again of those that ran unjudged
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..), value_name = "COUNT",
         help_heading = "Governance")]
     pub(super) release_rate: u32,
