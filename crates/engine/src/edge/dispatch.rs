@@ -358,8 +358,10 @@ impl Inner {
     async fn catch_up(&self, in_force: Option<(Arc<str>, RoutingId)>) {
         let Some((policy, routing)) = in_force else { return };
         let mut read = Ok(());
-        if policy != self.ports.kernel.snapshot() {
-            read = self.policies_once().await;
+        // Until everything was compared with it, what nobody judged still goes by the one before.
+        let recalled = self.recalled.lock().clone();
+        if policy != self.ports.kernel.snapshot() || policy != recalled {
+            read = self.policies_once().await.map(drop);
         }
         if routing != *self.routing().id() {
             read = read.and(self.configs_once().await);

@@ -8,16 +8,20 @@ use lockgate_ports::StoreError;
 use crate::Inner;
 
 impl Inner {
-    /// How many were called back. Those that had not started may be about to: the answer waits for that moment to pass.
-    /// Repeated by the next tick until it went through.
+    /// How many were called back. Those that had not started may be about to: whoever promises more waits for that moment to
+    /// pass. Repeated by the next tick until it went through.
     pub(crate) async fn recall(&self, in_force: &Arc<str>) -> Result<usize, StoreError> {
         let unstarted = self.edge.unstarted();
         let driven = self.drive(unstarted.into_iter().map(|job| (job, Input::Judged)).collect()).await?;
         let recalled = driven.iter().flatten().filter(|job| job.state() != JobState::Dispatched).count();
         *self.recalled.lock() = in_force.clone();
+        Ok(recalled)
+    }
+
+    /// Until none of so many that were called back can start any more.
+    pub(crate) async fn let_recalled_pass(&self, recalled: usize) {
         if recalled > 0 {
             tokio::time::sleep(self.settings.recall_within).await;
         }
-        Ok(recalled)
     }
 }

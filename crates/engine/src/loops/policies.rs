@@ -26,7 +26,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    pub(crate) async fn policies_once(&self) -> Result<(), StoreError> {
+    /// How many attempts that had not started were called back.
+    pub(crate) async fn policies_once(&self) -> Result<usize, StoreError> {
         let active = self.ports.store.active(SnapshotKind::Policy).await?;
         if self.ports.kernel.is_elsewhere() {
             return match self.ports.kernel.decided_elsewhere().await {
@@ -44,11 +45,11 @@ impl Inner {
     }
 
     /// Calls back what the policy in force does not allow, once for each policy.
-    async fn compare(&self, active: Option<Active>) -> Result<(), StoreError> {
-        let Some(active) = active.filter(|active| active.id != *self.recalled.lock()) else { return Ok(()) };
-        self.recall(&active.id).await?;
+    async fn compare(&self, active: Option<Active>) -> Result<usize, StoreError> {
+        let Some(active) = active.filter(|active| active.id != *self.recalled.lock()) else { return Ok(0) };
+        let recalled = self.recall(&active.id).await?;
         self.wake.dispatch.notify_one();
-        Ok(())
+        Ok(recalled)
     }
 
     /// The kernel elsewhere is silent: what it, or a neighbour who heard it, last said is in the Store.
@@ -59,7 +60,7 @@ impl Inner {
     }
 
     /// Notes the policy of a kernel elsewhere as the one in force, so that every dispatch is held to it.
-    async fn follow(&self, active: Option<Active>, elsewhere: Elsewhere) -> Result<(), StoreError> {
+    async fn follow(&self, active: Option<Active>, elsewhere: Elsewhere) -> Result<usize, StoreError> {
         if active.as_ref().is_some_and(|active| active.id == elsewhere.id) {
             return self.compare(active).await;
         }

@@ -26,8 +26,9 @@ impl Engine {
             return Err(outdated(SnapshotKind::Policy, in_force));
         }
         if let Some(active) = active.filter(|active| active.id == snapshot) {
-            self.inner.policies_once().await?;
-            return Ok(Activated { version: active.version, snapshot, unchanged: true, recalled: 0 });
+            let recalled = self.inner.policies_once().await?;
+            self.inner.let_recalled_pass(recalled).await;
+            return Ok(Activated { version: active.version, snapshot, unchanged: true, recalled });
         }
         let activation = Activation {
             kind: SnapshotKind::Policy,
@@ -71,6 +72,7 @@ impl Inner {
         self.adopt(&id, &text);
         let recalled = self.recall(&id).await?;
         self.wake.dispatch.notify_one();
+        self.let_recalled_pass(recalled).await;
         Ok(Activated { version, snapshot: id, unchanged: false, recalled })
     }
 

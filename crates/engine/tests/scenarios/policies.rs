@@ -1,10 +1,13 @@
 //! Policies in force: what waits is judged again, what is on its way is called back.
 
+use std::time::Duration;
+
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::Json;
 use lockgate_engine::{ApiError, ConfigText, ToWorker};
 
 use lockgate_ports::SnapshotKind;
+use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -35,6 +38,31 @@ async fn an_emergency_deny_stops_what_waits_in_lanes_and_what_is_on_its_way() {
         assert_eq!(denied.state(), JobState::Denied);
         assert_eq!(denied.life.last_error.as_ref().map(|failure| failure.reason), Some(Reason::Denied));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_calls_back_keeps_nothing_else_waiting() {
+    let one = Stage::shared();
+    one.apply(ALLOW).await;
+    let other = one.beside();
+    let mut worker = Hand::attach(&one.engine, "w", &["t", "other"], 2).await;
+    let called_back = one.submit(job("t")).await;
+    worker.take().await;
+
+    other.apply(EMERGENCY).await;
+    let began = Instant::now();
+    let goes_on = one.submit(job("other")).await;
+    let assignments = loop {
+        match worker.next().await {
+            ToWorker::Assign(assignments) => break assignments,
+            ToWorker::Stop { .. } => {}
+            other => panic!("neither an assignment nor a stop: {other:?}"),
+        }
+    };
+
+    assert!(began.elapsed() <= Duration::from_millis(500), "{:?}", began.elapsed());
+    assert_eq!(assignments[0].job.request.job_id, goes_on);
+    assert_eq!(one.job(&called_back).await.state(), JobState::Denied);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +123,7 @@ async fn an_activation_that_expects_another_version_is_refused_and_a_rollback_is
 async fn a_policy_survives_a_restart() {
     let stage = Stage::new();
     stage.apply(EMERGENCY).await;
-    let stage = stage.crash(std::time::Duration::from_secs(1)).await;
+    let stage = stage.crash(Duration::from_secs(1)).await;
     let mut ready = Hand::attach(&stage.engine, "w", &["other"], 1).await;
     let other = stage.submit(job("other")).await;
     assert_eq!(ready.take().await.job.request.job_id, other);
