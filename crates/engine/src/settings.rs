@@ -71,6 +71,8 @@ pub struct Settings {
     pub unheard_after: Duration,
     /// All live runs are planned anew this often, as if nothing were known of them.
     pub sweep_every: Duration,
+    /// A run that waits for nothing, and that no sweep could move for this long, is ended.
+    pub orphan_after: Duration,
     /// The sink that dead letters are told to; none unless somebody outside wants to hear of them.
     pub dead_letters: Option<Arc<str>>,
     /// Messages for outside that their committer did not relay are looked for this often.
@@ -125,6 +127,7 @@ impl Default for Settings {
             runs_every: Duration::from_secs(1),
             unheard_after: Duration::from_secs(2),
             sweep_every: Duration::from_secs(60),
+            orphan_after: Duration::from_secs(300),
             dead_letters: None,
             outbox_every: Duration::from_secs(1),
             schedules_every: Duration::from_secs(1),

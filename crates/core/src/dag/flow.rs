@@ -70,6 +70,14 @@ impl Flow {
         }
     }
 
+    /// Nothing follows, and nothing is under way. The saga of plain jobs is over by itself once nothing happens.
+    pub fn orphaned(&mut self, failure: &Failure, now: Timestamp) -> Option<Next> {
+        match self {
+            Self::Dag(live) => live.orphaned(failure, now),
+            Self::Saga(_) => None,
+        }
+    }
+
     pub fn acknowledge(&mut self) -> Next {
         either!(self, flow => flow.acknowledge())
     }

@@ -12,6 +12,7 @@ mod keys;
 mod lint;
 mod load;
 mod node;
+mod orphan;
 mod params;
 mod path;
 pub(crate) mod pieces;
@@ -28,6 +29,7 @@ pub use definition::{
 pub use expression::{Expression, Scope};
 pub use flow::Flow;
 pub use node::{Items, NodeKey, NodeRun, NodeState, Undo, UndoState};
+pub use orphan::{Standstill, Unmoved, end_without_plan, orphaned};
 pub use run::{Closing, DagRef, Parent, Run, RunHead, RunState, asked};
 pub use template::Template;
 

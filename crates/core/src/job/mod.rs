@@ -218,7 +218,7 @@ pub enum Reason {
     OutputTooLarge,
     /// Policy holds the result back.
     OutputQuarantined,
-    /// What a run waited for does not exist any more.
+    /// What a run waited for does not exist any more, or there is nothing left that it waits for.
     Orphaned,
     /// Of a node of a run: how its parents ended does not let it run.
     Upstream,

@@ -77,6 +77,7 @@ pub(crate) struct RunMetrics {
     started: Counter,
     steps: Counter,
     reached: Family<ByState, Counter>,
+    orphaned: Counter,
     nodes: Family<ByState, Counter>,
     memoised: Counter,
     live: Gauge,
@@ -100,6 +101,9 @@ impl RunMetrics {
         for state in RunState::ALL {
             drop(reached.get_or_create(&ByState::new(state.as_str())));
         }
+        let orphaned = Counter::default();
+        let help = "Runs that waited for nothing, that no sweep could move, and that were ended";
+        registry.register("dag_runs_orphaned", help, orphaned.clone());
         let nodes = Family::<ByState, Counter>::default();
         registry.register(
             "dag_nodes_ended",
@@ -117,7 +121,7 @@ impl RunMetrics {
         );
         let seconds = latency();
         registry.register("dag_run_seconds", "From the start of a run to its end", seconds.clone());
-        Self { started, steps, reached, nodes, memoised, live, seconds, sagas: SagaMetrics::new(registry) }
+        Self { started, steps, reached, orphaned, nodes, memoised, live, seconds, sagas: SagaMetrics::new(registry) }
     }
 
     /// A committed step from one state to another.
@@ -140,6 +144,11 @@ impl RunMetrics {
             self.nodes.get_or_create(&ByState::new(state.as_str())).inc_by(count);
         }
         self.sagas.recorded(ended.undoable);
+    }
+
+    /// A run was ended because nothing would ever move it again.
+    pub(crate) fn orphaned(&self) {
+        self.orphaned.inc();
     }
 
     /// A job of a run began.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use lockgate_core::dag::plan::Live;
 use lockgate_core::dag::saga::Saga;
-use lockgate_core::dag::{Dag, DagRef, Flow};
+use lockgate_core::dag::{Dag, DagRef, Flow, Run};
 use lockgate_core::ids::{RunId, TenantId};
 use lockgate_ports::{DagRow, StoreError};
 use parking_lot::Mutex;
 
+use super::orphans::Watched;
 use crate::Inner;
 
 /// Rows of nodes in memory, of all runs together. Without the outputs that some of them keep, some hundred bytes each.
@@ -41,6 +42,7 @@ pub(crate) struct Known {
 pub(super) struct Memory {
     runs: Mutex<Runs>,
     dags: Mutex<BTreeMap<DagKey, Known>>,
+    pub(super) still: Watched,
 }
 
 #[derive(Default)]
@@ -105,7 +107,13 @@ impl Inner {
 
     /// These runs as they are.
     pub(super) async fn read_runs(&self, ids: &[RunId]) -> Result<Vec<Flow>, StoreError> {
+        Ok(self.read_all_runs(ids).await?.0)
+    }
+
+    /// The same, and those whose definition is not there or cannot be read.
+    pub(super) async fn read_all_runs(&self, ids: &[RunId]) -> Result<(Vec<Flow>, Vec<Run>), StoreError> {
         let mut lives = Vec::with_capacity(ids.len());
+        let mut planless = Vec::new();
         for run in self.ports.store.load_runs(ids).await?.into_iter().flatten() {
             if run.head.id.is_saga() {
                 lives.push(Saga::new(run).into());
@@ -116,12 +124,16 @@ impl Inner {
                 Ok(Some(known)) => lives.push(Live::new(known.dag, run).into()),
                 Ok(None) => {
                     tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
+                    planless.push(run);
                 }
-                Err(StoreError::Corrupt(error)) => tracing::error!(run_id = %run.head.id, error, "the run cannot go on"),
+                Err(StoreError::Corrupt(error)) => {
+                    tracing::error!(run_id = %run.head.id, error, "the run cannot go on");
+                    planless.push(run);
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(lives)
+        Ok((lives, planless))
     }
 
     /// A run that is over is only read again if something is heard of it.

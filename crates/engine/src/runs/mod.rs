@@ -8,6 +8,7 @@ mod children;
 mod memory;
 mod memos;
 mod order;
+mod orphans;
 mod step;
 mod sweep;
 

@@ -15,7 +15,7 @@ use super::Planned;
 use crate::Inner;
 
 /// News heard in one round. What is left is heard in the next.
-const NEWS_MAX: usize = 5_000;
+pub(super) const NEWS_MAX: usize = 5_000;
 
 impl Inner {
     /// Tells these runs what they have not heard, and does what follows. A run that changed meanwhile is called again.

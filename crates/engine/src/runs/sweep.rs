@@ -24,8 +24,9 @@ impl Inner {
     }
 
     async fn replan(&self, ids: &[RunId], counted: &mut Swept) -> Result<(), StoreError> {
-        let mut planned = Vec::new();
-        for mut live in self.read_runs(ids).await? {
+        let (mut planned, mut orphans) = (Vec::new(), Vec::new());
+        let (lives, planless) = self.read_all_runs(ids).await?;
+        for mut live in lives {
             let before = live.run().head.clone();
             counted.add(before.state);
             let implied = live.implied();
@@ -41,11 +42,18 @@ impl Inner {
                     tracing::info!(run_id = %before.id, "a run moved although it had heard nothing");
                     planned.push(Planned::step(live, before.state, next, Vec::new()));
                 }
-                None => self.act_on_implied(&before, implied, &absent).await,
+                None => {
+                    self.act_on_implied(&before, implied, &absent).await;
+                    orphans.extend(self.orphan(live));
+                }
             }
         }
+        for run in planless {
+            counted.add(run.head.state);
+            orphans.extend(self.planless_orphan(run).await?);
+        }
         self.advance(planned).await?;
-        Ok(())
+        self.end_orphans(orphans).await
     }
 
     async fn act_on_implied(&self, head: &RunHead, implied: Implied, absent: &[(NodeKey, RunId)]) {

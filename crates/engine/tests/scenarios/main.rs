@@ -12,6 +12,7 @@ mod lanes;
 mod letters;
 mod memos;
 mod numbers;
+mod orphans;
 mod outputs;
 mod places;
 mod policies;

@@ -12,10 +12,11 @@ use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 use super::stage::{Hand, Stage, caller, job};
 
 /// Families that this load cannot move: their labels, and the test that does.
-const ELSEWHERE: [(&str, &str, &str); 9] = [
+const ELSEWHERE: [(&str, &str, &str); 10] = [
     ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
     ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
     ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),
+    ("lockgate_dag_runs_orphaned_total", "", "crates/engine/tests/scenarios/orphans.rs"),
     ("lockgate_lanes_rebuilt_total", "", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_limits_leaked_total", "", "crates/engine/tests/scenarios/pools.rs"),
     ("lockgate_output_policy_skipped_total", "topic", "crates/engine/tests/scenarios/outputs.rs"),

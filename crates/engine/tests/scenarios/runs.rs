@@ -17,16 +17,16 @@ use super::stage::{Hand, Stage, caller, somebody};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Stage {
-    async fn put(&self, text: &str) {
+    pub(crate) async fn put(&self, text: &str) {
         self.engine.put_dag(&caller(), "test.yaml", text).await.expect("a good definition");
     }
 
-    async fn begin(&self, dag: &str, params: Value) -> RunId {
+    pub(crate) async fn begin(&self, dag: &str, params: Value) -> RunId {
         let start = StartRun { dag: dag.to_owned(), version: None, params, idempotency_key: None, fresh: false };
         self.engine.start_run(&caller(), start).await.expect("started").run
     }
 
-    async fn view(&self, id: &RunId) -> RunView {
+    pub(crate) async fn view(&self, id: &RunId) -> RunView {
         self.engine.run_view(&caller(), id).await.expect("there")
     }
 
@@ -43,13 +43,13 @@ impl Stage {
         }
     }
 
-    async fn run_ends(&self, id: &RunId, state: RunState) -> RunView {
+    pub(crate) async fn run_ends(&self, id: &RunId, state: RunState) -> RunView {
         let view = self.run_until(id, |view| view.run.head.state.is_over()).await;
         assert_eq!(view.run.head.state, state, "{:?}", view.run);
         view
     }
 
-    async fn order(&self, id: &RunId, order: RunOrder) {
+    pub(crate) async fn order(&self, id: &RunId, order: RunOrder) {
         self.engine.order_run(&caller(), id, order).await.expect("taken");
     }
 }

@@ -33,6 +33,9 @@ use crate::spans::SpanArgs;
 use roles::{Cast, Role};
 use wiring::Server;
 
+/// Sweeps come every minute: a run is looked at more than once before it is given up.
+const ORPHAN_AFTER_MIN: Duration = Duration::from_secs(60);
+
 /// Run the server: API, scheduler and a built-in worker, on one data folder
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
@@ -91,6 +94,10 @@ pub(crate) struct Serve {
     /// Silence after which a worker counts as lost and its jobs go elsewhere
     #[arg(long, default_value = "10s", value_parser = args::duration, value_name = "SPAN")]
     lost_after: Duration,
+
+    /// How long a run may wait for nothing, although it was planned anew, before it is ended; at least 1m
+    #[arg(long, default_value = "5m", value_parser = args::duration, value_name = "SPAN")]
+    orphan_after: Duration,
 
     /// How long ended jobs are kept; their ids and idempotency keys are forgotten with them
     #[arg(long, default_value = "7d", value_parser = args::duration, value_name = "SPAN")]
@@ -191,6 +198,9 @@ impl Serve {
         if cast.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
             let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
             return Err(CliError::Usage(text.to_owned()));
+        }
+        if self.orphan_after < ORPHAN_AFTER_MIN {
+            return Err(CliError::Usage("--orphan-after must be at least 1m".to_owned()));
         }
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;

@@ -85,7 +85,7 @@ impl Step<'_> {
 
 impl Live {
     /// A run that undoes its work when a node fails does so too when its time is over.
-    fn closing_at_deadline(&self) -> Closing {
+    pub(super) fn closing_at_deadline(&self) -> Closing {
         let nodes = &self.dag.nodes;
         let undoes = nodes.iter().any(|node| node.on_fail == OnFail::Compensate);
         let can = nodes.iter().any(|node| node.compensation.is_some());

@@ -10,6 +10,7 @@ mod items;
 mod join;
 mod make;
 mod order;
+mod orphan;
 mod rerun;
 mod scope;
 mod start;

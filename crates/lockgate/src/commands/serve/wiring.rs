@@ -260,6 +260,7 @@ impl Serve {
     fn settings(&self) -> Settings {
         Settings {
             lost_after: self.lost_after,
+            orphan_after: self.orphan_after,
             retention: self.retention,
             fail_mode: self.governance.fail_mode(),
             release_rate: self.governance.release_rate,

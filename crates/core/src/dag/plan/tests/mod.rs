@@ -5,6 +5,7 @@ mod items;
 mod joins;
 mod late;
 mod orders;
+mod orphans;
 mod properties;
 mod random;
 mod scale;
