@@ -10,6 +10,7 @@ mod dispatching;
 mod families;
 mod lanes;
 mod letters;
+mod losses;
 mod memos;
 mod numbers;
 mod orphans;

@@ -74,6 +74,22 @@ async fn a_waiting_attempt_that_is_called_back_is_given_back_and_not_run() {
     assert_eq!([bench.runs("runs"), bench.runs("kept"), bench.runs("wanted")], [1, 1, 0]);
 }
 
+/// Trap 17: somebody else has the job by now.
+#[tokio::test]
+async fn a_waiting_attempt_that_is_stopped_is_let_go_of_and_never_run() {
+    let mut bench = Bench::start().await;
+    let mut stream = bench.with_waiting(&["given-up", "kept"]).await;
+    stream.stop("given-up");
+    let gone = stream.until("what was let go", |message| message.let_go.first().cloned()).await;
+    assert_eq!(gone, "given-up");
+    bench.gate.notify_one();
+    // Behind the one that was stopped: its turn would have come first.
+    let results = stream.results(2).await;
+    assert_eq!(results.keys().collect::<Vec<_>>(), ["kept", "runs"]);
+    assert_eq!(stream.held().await, ["kept", "runs"]);
+    assert_eq!([bench.runs("runs"), bench.runs("kept"), bench.runs("given-up")], [1, 1, 0]);
+}
+
 #[tokio::test]
 async fn what_runs_has_ended_or_is_unknown_is_not_disturbed_by_a_call_back() {
     let mut bench = Bench::start().await;
