@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::error::{JobError, WorkerError};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
-use crate::session::{self, AdaptiveSlots, Bulkhead, GpuLoad, Setup};
+use crate::session::{self, AdaptiveSlots, Bulkhead, GpuLoad, Grpc, Setup};
 use crate::trace::SpanSink;
 
 const SLOTS_DEFAULT: u32 = 64;
@@ -295,7 +295,8 @@ impl Worker {
             ..Hello::default()
         };
         let Self { registry, journal, drain_timeout, gpu_load, spans, adaptive, .. } = self;
-        Ok(Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive })
+        let dial = Arc::new(Grpc { bearer });
+        Ok(Setup { profile, registry, addresses, dial, journal, drain_timeout, gpu_load, spans, adaptive })
     }
 }
 

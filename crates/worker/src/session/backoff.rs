@@ -21,10 +21,11 @@ impl Backoff {
         self.next = FIRST;
     }
 
-    pub(crate) fn next(&mut self) -> Duration {
+    /// The next wait, of which no more than `longest` is taken.
+    pub(crate) fn next(&mut self, longest: Duration) -> Duration {
         // Without randomness the waits are merely in step.
         let share = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
-        let wait = self.next.mul_f64(0.5 + share / 2.0);
+        let wait = self.next.min(longest).mul_f64(0.5 + share / 2.0);
         self.next = (self.next * 2).min(LONGEST);
         wait
     }
@@ -37,10 +38,12 @@ mod tests {
     #[test]
     fn waits_grow_to_five_seconds_and_start_again_after_a_reset() {
         let mut backoff = Backoff::new();
-        let waits: Vec<_> = (0..10).map(|_| backoff.next()).collect();
+        let waits: Vec<_> = (0..10).map(|_| backoff.next(LONGEST)).collect();
         assert!(waits[0] >= FIRST / 2 && waits[0] <= FIRST);
         assert!(waits[9] >= LONGEST / 2 && waits[9] <= LONGEST);
+        assert!(backoff.next(FIRST) <= FIRST, "somebody is in a hurry");
+        assert!(backoff.next(LONGEST) >= LONGEST / 2);
         backoff.reset();
-        assert!(backoff.next() <= FIRST);
+        assert!(backoff.next(LONGEST) <= FIRST);
     }
 }

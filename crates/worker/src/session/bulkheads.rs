@@ -74,7 +74,7 @@ impl Setup {
         if groups.is_empty() {
             return vec![self];
         }
-        let Self { profile, mut registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive } = self;
+        let Self { profile, mut registry, addresses, dial, journal, drain_timeout, gpu_load, spans, adaptive } = self;
         let mut gpu = shared(gpu_load);
         let mut setups = Vec::with_capacity(groups.len() + 1);
         for group in groups {
@@ -93,7 +93,7 @@ impl Setup {
                 profile,
                 registry: own,
                 addresses: addresses.clone(),
-                bearer: bearer.clone(),
+                dial: dial.clone(),
                 journal: journal.as_deref().map(|path| beside(path, &group.name)),
                 drain_timeout,
                 gpu_load: gpu(),
@@ -105,7 +105,7 @@ impl Setup {
         if !topics.is_empty() {
             let profile = Hello { topics, ..profile };
             let gpu_load = gpu();
-            setups.push(Self { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive });
+            setups.push(Self { profile, registry, addresses, dial, journal, drain_timeout, gpu_load, spans, adaptive });
         }
         setups
     }
@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::access::Bearer;
     use crate::registry::Route;
+    use crate::session::Grpc;
 
     fn group(name: &str, topics: &[&str]) -> Bulkhead {
         Bulkhead { name: name.to_owned(), slots: 3, topics: topics.iter().map(|topic| (*topic).to_owned()).collect() }
@@ -194,7 +195,7 @@ mod tests {
             profile,
             registry,
             addresses: Vec::new(),
-            bearer: Bearer::default(),
+            dial: Arc::new(Grpc { bearer: Bearer::default() }),
             journal: Some("/tmp/journal".into()),
             drain_timeout: Duration::ZERO,
             gpu_load: Some(Box::new(|| Some(7))),

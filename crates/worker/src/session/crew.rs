@@ -245,6 +245,12 @@ impl Crew {
         self.outgoing.wake();
     }
 
+    /// Whether there is something that [`stop_leased`](Self::stop_leased) would stop.
+    pub(crate) fn holds_leased(&self) -> bool {
+        let state = self.state.lock();
+        state.ledger.all_going().any(|attempt| self.registry.stops_on_lease_loss(&attempt.assignment.topic))
+    }
+
     /// Cancels the attempts of topics that must not outlive the lease, and gives back those that have not begun.
     /// Returns how many there were.
     pub(crate) fn stop_leased(&self) -> usize {

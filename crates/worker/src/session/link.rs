@@ -5,53 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use lockgate_proto::v1::worker_client::WorkerClient;
 use lockgate_proto::v1::{ServerMessage, Welcome};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use tonic::Status;
 use tonic::transport::Endpoint;
-use tonic::{Code, Status, Streaming};
 
 use super::backoff::{self, Backoff};
 use super::crew::Crew;
+use super::dial::{ANSWER_WITHIN, Dial, Inbound, Over, late};
 use super::execute::launch;
 use super::lease::{StopAt, stop_after};
-use super::uplink::Uplink;
-use crate::access::{Bearer, BearerChannel};
-use crate::error::{WorkerError, chain};
+use crate::error::WorkerError;
 
-/// A server that does not answer a connect, a hello or a beat for this long is left for another address.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Largest message taken from the server; above what it sends, so that only memory is guarded.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// When the server names no rhythm.
 const BEAT_EVERY_DEFAULT: Duration = Duration::from_secs(3);
 const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
+/// Between two tries to attach while attempts are about to be stopped for want of a server. A restart that is over this long
+/// before that stops nothing.
+const HURRY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Link {
     pub crew: Arc<Crew>,
     pub addresses: Vec<Endpoint>,
-    pub bearer: Bearer,
+    pub dial: Arc<dyn Dial>,
     pub stop_at: watch::Sender<StopAt>,
-}
-
-/// Why a stream is over.
-enum Over {
-    /// Never attached, or not any more.
-    Lost(String),
-    Refused(Status),
-    /// The credential is no longer, or not, good enough. Waiting does not make it so.
-    Barred(Status),
-}
-
-impl From<Status> for Over {
-    fn from(status: Status) -> Self {
-        match status.code() {
-            Code::Unauthenticated | Code::PermissionDenied => Self::Barred(status),
-            Code::InvalidArgument | Code::Unimplemented => Self::Refused(status),
-            _ => Self::Lost(format!("{:?}: {}", status.code(), status.message())),
-        }
-    }
 }
 
 impl Link {
@@ -79,9 +57,15 @@ impl Link {
             if began.elapsed() > backoff::LONGEST + ANSWER_WITHIN {
                 backoff.reset();
             }
-            sleep(backoff.next()).await;
+            sleep(backoff.next(self.longest_wait())).await;
         }
         Err(WorkerError::Setup("no server address".to_owned()))
+    }
+
+    /// Coming back before its lease ends saves what would have to stop then.
+    fn longest_wait(&self) -> Duration {
+        let lease_lasts = self.stop_at.borrow().is_some_and(|at| Instant::now() < at);
+        if lease_lasts && self.crew.holds_leased() { HURRY } else { backoff::LONGEST }
     }
 
     async fn attach(&self, endpoint: &Endpoint, known: &mut bool) -> Over {
@@ -95,17 +79,9 @@ impl Link {
         }
     }
 
-    async fn greet(&self, endpoint: &Endpoint) -> Result<(Streaming<ServerMessage>, Welcome, Instant), Over> {
-        let late = |_| Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"));
-        let connected = timeout(ANSWER_WITHIN, endpoint.connect()).await.map_err(late)?;
-        let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
-        let channel = BearerChannel::new(channel, self.bearer.clone());
-        self.crew.connected(channel.clone());
-        let greeted_at = Instant::now();
-        let uplink = Uplink::new(self.crew.clone(), self.crew.open_stream());
-        let mut client = WorkerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        let mut inbound = timeout(ANSWER_WITHIN, client.attach(uplink)).await.map_err(late)??.into_inner();
-        let first = timeout(ANSWER_WITHIN, inbound.message()).await.map_err(late)??;
+    async fn greet(&self, endpoint: &Endpoint) -> Result<(Inbound, Welcome, Instant), Over> {
+        let (mut inbound, greeted_at) = self.dial.open(&self.crew, endpoint).await?;
+        let first = timeout(ANSWER_WITHIN, inbound.next()).await.map_err(|_| late())?.transpose()?;
         let Some(mut message) = first else { return Err(Over::Lost("the server ended the stream".to_owned())) };
         let Some(welcome) = message.welcome.take() else {
             return Err(Over::Lost("the server's first message is no welcome".to_owned()));
@@ -199,7 +175,9 @@ mod tests {
     use lockgate_proto::v1::{BeatAck, Hello};
 
     use super::*;
+    use crate::access::Bearer;
     use crate::registry::Registry;
+    use crate::session::dial::Grpc;
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_unanswered_beat_decides() {
@@ -216,7 +194,8 @@ mod tests {
     async fn an_answer_that_waits_to_be_read_is_not_overdue() {
         let crew = Arc::new(Crew::new(Hello::default(), Registry::default(), None, Vec::new()));
         let (stop_at, _stops) = watch::channel(None);
-        let link = Link { crew, addresses: Vec::new(), bearer: Bearer::default(), stop_at };
+        let dial = Arc::new(Grpc { bearer: Bearer::default() });
+        let link = Link { crew, addresses: Vec::new(), dial, stop_at };
         let beat_every = Duration::from_secs(60);
         // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
         let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;

@@ -5,6 +5,7 @@ mod attempt;
 mod backoff;
 mod bulkheads;
 mod crew;
+mod dial;
 mod execute;
 mod journal;
 mod journal_file;
@@ -15,6 +16,8 @@ mod load;
 mod outbox;
 mod proc_text;
 mod shutdown;
+#[cfg(test)]
+mod tests;
 mod uplink;
 
 use std::future::Future;
@@ -31,12 +34,12 @@ pub use self::adapt::AdaptiveSlots;
 pub(crate) use self::attempt::Attempt;
 pub(crate) use self::bulkheads::{Bulkhead, run_all};
 pub(crate) use self::crew::Crew;
+pub(crate) use self::dial::{Dial, Grpc};
 use self::journal::{Journal, JournalWriter};
 use self::lease::StopAt;
 use self::link::Link;
 use self::load::Gauge;
 pub(crate) use self::load::GpuLoad;
-use crate::access::Bearer;
 use crate::error::WorkerError;
 use crate::registry::Registry;
 use crate::trace::SpanSink;
@@ -46,7 +49,7 @@ pub(crate) struct Setup {
     pub profile: Hello,
     pub registry: Registry,
     pub addresses: Vec<Endpoint>,
-    pub bearer: Bearer,
+    pub dial: Arc<dyn Dial>,
     pub journal: Option<PathBuf>,
     pub drain_timeout: Duration,
     pub gpu_load: Option<GpuLoad>,
@@ -56,7 +59,7 @@ pub(crate) struct Setup {
 
 /// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let Setup { profile, registry, addresses, bearer, journal, drain_timeout, gpu_load, spans, adaptive } = setup;
+    let Setup { profile, registry, addresses, dial, journal, drain_timeout, gpu_load, spans, adaptive } = setup;
     let (journal, writer, restored) = match journal {
         Some(path) => {
             let (journal, writer, restored) =
@@ -68,7 +71,7 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
     let crew = Crew::new(profile, registry, journal, restored).watched_by(spans);
     let crew = Arc::new(crew.timed(adaptive.is_some_and(|adaptive| adaptive.target_p95.is_some())));
     let (stop_at, stops) = watch::channel(None);
-    let link = Link { crew: crew.clone(), addresses, bearer, stop_at };
+    let link = Link { crew: crew.clone(), addresses, dial, stop_at };
     let watched = load::watch(crew, Gauge::new(gpu_load), adaptive);
     let ended = attend(link, stops, watched, drain_timeout, shutdown).await;
     if let Some(writer) = writer {

@@ -1,0 +1,77 @@
+//! Opens a stream to a server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use lockgate_proto::v1::ServerMessage;
+use lockgate_proto::v1::worker_client::WorkerClient;
+use tokio::time::{Instant, timeout};
+use tonic::transport::Endpoint;
+use tonic::{Code, Status};
+
+use super::crew::Crew;
+use super::uplink::Uplink;
+use crate::access::{Bearer, BearerChannel};
+use crate::error::chain;
+
+/// A server that does not answer a connect, a hello or a beat for this long is left for another address.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Largest message taken from the server; above what it sends, so that only memory is guarded.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// What the server says on one stream.
+pub(crate) type Inbound = BoxStream<'static, Result<ServerMessage, Status>>;
+
+/// Why a stream is over.
+pub(crate) enum Over {
+    /// Never attached, or not any more.
+    Lost(String),
+    Refused(Status),
+    /// The credential is no longer, or not, good enough. Waiting does not make it so.
+    Barred(Status),
+}
+
+impl From<Status> for Over {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::Unauthenticated | Code::PermissionDenied => Self::Barred(status),
+            Code::InvalidArgument | Code::Unimplemented => Self::Refused(status),
+            _ => Self::Lost(format!("{:?}: {}", status.code(), status.message())),
+        }
+    }
+}
+
+/// How servers are reached. Tests have servers of their own, which time can be paused with.
+#[async_trait]
+pub(crate) trait Dial: Send + Sync {
+    /// Opens a stream on which the crew speaks. Also returns a time before which the server cannot have heard its greeting.
+    async fn open(&self, crew: &Arc<Crew>, address: &Endpoint) -> Result<(Inbound, Instant), Over>;
+}
+
+/// Over the network.
+pub(crate) struct Grpc {
+    pub bearer: Bearer,
+}
+
+#[async_trait]
+impl Dial for Grpc {
+    async fn open(&self, crew: &Arc<Crew>, address: &Endpoint) -> Result<(Inbound, Instant), Over> {
+        let connected = timeout(ANSWER_WITHIN, address.connect()).await.map_err(|_| late())?;
+        let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
+        let channel = BearerChannel::new(channel, self.bearer.clone());
+        crew.connected(channel.clone());
+        let greeted_at = Instant::now();
+        let uplink = Uplink::new(crew.clone(), crew.open_stream());
+        let mut client = WorkerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let inbound = timeout(ANSWER_WITHIN, client.attach(uplink)).await.map_err(|_| late())??.into_inner();
+        Ok((inbound.boxed(), greeted_at))
+    }
+}
+
+/// Nobody answered.
+pub(super) fn late() -> Over {
+    Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"))
+}
