@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use lockgate_core::limits::SPAN_MS_MAX;
+use lockgate_worker::LeaseLoss;
 
 /// `500ms`, `30s`, `5m`, `2h`, `1d`, and sums such as `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -69,6 +70,18 @@ pub(crate) fn group(text: &str) -> Result<Group, String> {
     Ok(Group { name: name.to_owned(), slots, topics })
 }
 
+/// `job.http_call=stop`, `mail.*=continue`.
+pub(crate) fn lease_loss(text: &str) -> Result<(String, LeaseLoss), String> {
+    let wrong = || format!("{text:?} is not of the form TOPIC=stop or TOPIC=continue; write it like job.http_call=stop");
+    let (topic, choice) = text.split_once('=').filter(|(topic, _)| !topic.is_empty()).ok_or_else(wrong)?;
+    let choice = match choice {
+        "stop" => LeaseLoss::Stop,
+        "continue" => LeaseLoss::Continue,
+        _ => return Err(wrong()),
+    };
+    Ok((topic.to_owned(), choice))
+}
+
 /// `4..64`.
 pub(crate) fn bounds(text: &str) -> Result<(u32, u32), String> {
     let wrong = || format!("{text:?} is not of the form MIN..MAX, both between 1 and 10000");
@@ -114,6 +127,15 @@ mod tests {
         assert_eq!(bounds("4..64"), Ok((4, 64)));
         for wrong in ["4", "..4", "4..", "0..4", "5..4", "1..10001"] {
             assert!(bounds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_a_topic_without_a_server_is_read_or_refused() {
+        assert_eq!(lease_loss("job.http_call=stop"), Ok(("job.http_call".to_owned(), LeaseLoss::Stop)));
+        assert_eq!(lease_loss("mail.*=continue"), Ok(("mail.*".to_owned(), LeaseLoss::Continue)));
+        for wrong in ["", "mail.*", "=stop", "mail=", "mail=Stop", "mail=stop=stop"] {
+            assert!(lease_loss(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -26,6 +26,16 @@ fn wrong_usage_exits_with_1() {
 }
 
 #[test]
+fn a_worker_names_the_flag_that_makes_no_sense() {
+    for value in ["job.sleep", "job.sleep=maybe", "no.such.topic=stop"] {
+        let output = lockgate(&["worker", "--on-lease-loss", value]);
+        assert_eq!(output.status.code(), Some(1), "{value}");
+        let text = stderr(&output);
+        assert!(text.contains("--on-lease-loss") && text.contains(value.trim_end_matches("=stop")), "{text}");
+    }
+}
+
+#[test]
 fn help_and_version_are_answers() {
     for words in [&["--help"][..], &["--version"], &["submit", "--help"]] {
         let output = lockgate(words);

@@ -99,6 +99,15 @@ impl Gate {
     }
 }
 
+/// Whether somebody who writes `topics` means the handler of a topic, or of a pattern of topics: a trailing `*` means every one with
+/// that beginning.
+pub(crate) fn means(topics: &str, topic: &str) -> bool {
+    match topics.strip_suffix('*') {
+        Some(prefix) => topic.starts_with(prefix),
+        None => topics == topic,
+    }
+}
+
 /// Handlers by topic. A pattern with a trailing `*` serves any rest; the exact topic wins, then the longest pattern.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -117,9 +126,20 @@ impl Registry {
         Self { routes: own }
     }
 
-    pub(crate) fn set_lease_loss(&mut self, topic: &str, choice: LeaseLoss) -> bool {
-        let route = self.routes.get_mut(topic).and_then(Arc::get_mut);
-        route.map(|route| route.lease_loss = choice).is_some()
+    /// Of every handler that is meant. False if none is.
+    pub(crate) fn set_lease_loss(&mut self, topics: &str, choice: LeaseLoss) -> bool {
+        let mut found = false;
+        for route in self.routes.iter_mut().filter(|(topic, _)| means(topics, topic)).map(|(_, route)| route) {
+            if let Some(route) = Arc::get_mut(route) {
+                route.lease_loss = choice;
+                found = true;
+            }
+        }
+        found
+    }
+
+    pub(crate) fn has(&self, topics: &str) -> bool {
+        self.routes.keys().any(|topic| means(topics, topic))
     }
 
     pub(crate) fn topics(&self) -> Vec<String> {
@@ -164,6 +184,20 @@ mod tests {
         assert_eq!(find("mail.send"), by_name("mail.send"));
         assert_eq!(find("mail.open"), by_name("mail.*"));
         assert_eq!(find("other"), by_name("*"));
+    }
+
+    #[test]
+    fn what_is_said_of_a_beginning_holds_for_every_topic_with_it_until_more_is_said() {
+        let mut registry = registry(&["mail.*", "mail.send", "other"]);
+        assert!(registry.set_lease_loss("mail.*", LeaseLoss::Stop));
+        let stops =
+            |registry: &Registry| ["mail.open", "mail.send", "other"].map(|topic| registry.stops_on_lease_loss(topic));
+        assert_eq!(stops(&registry), [true, true, false]);
+        assert!(registry.set_lease_loss("mail.send", LeaseLoss::Continue));
+        assert_eq!(stops(&registry), [true, false, false]);
+        for unknown in ["mail.open", "job.*", ""] {
+            assert!(!registry.has(unknown) && !registry.set_lease_loss(unknown, LeaseLoss::Stop), "{unknown}");
+        }
     }
 
     #[test]

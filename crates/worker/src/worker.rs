@@ -193,7 +193,13 @@ impl Worker {
         self
     }
 
-    /// What happens to running attempts of a topic registered before when the server is away for too long.
+    /// Whether a handler was registered for this topic before. A trailing `*` asks for any topic with that beginning.
+    pub fn has_handler(&self, topic: &str) -> bool {
+        self.registry.has(topic)
+    }
+
+    /// What happens to running attempts of a topic registered before when the server is away for too long. A trailing `*` names
+    /// every topic with that beginning; what is said of a topic last holds.
     pub fn on_lease_loss(mut self, topic: &str, choice: LeaseLoss) -> Self {
         if !self.registry.set_lease_loss(topic, choice) {
             self.mistakes.push(format!("on_lease_loss names topic {topic:?}, which has no handler yet"));

@@ -7,7 +7,7 @@ use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_ports::Spans;
 use lockgate_worker::handlers::Builtin;
-use lockgate_worker::{Worker as Library, WorkerError};
+use lockgate_worker::{LeaseLoss, Worker as Library, WorkerError};
 use tokio::sync::watch;
 
 use crate::args;
@@ -73,6 +73,12 @@ pub(crate) struct Worker {
     /// File that keeps results until the server has them, over a crash of this worker; without it memory keeps them
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+
+    /// What becomes of running jobs of a topic when no server is heard until their lease is about to end: stop, so that at no time
+    /// two workers run one job, or continue, as without this. A trailing * names every topic with that beginning; can be given many
+    /// times, and the last that names a topic holds
+    #[arg(long = "on-lease-loss", value_parser = args::lease_loss, value_name = "TOPIC=CHOICE")]
+    lease_losses: Vec<(String, LeaseLoss)>,
 
     /// Serve job.db_tx, with its effects in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -155,8 +161,15 @@ impl Worker {
             effects: self.effects.as_deref().map(effects::open).transpose()?,
         };
         let slots = Slots { groups: self.groups, adaptive: self.adaptive_slots, target_p95: self.target_p95 };
-        Ok(slots.given_to(builtin.register(worker)))
+        self.lease_losses.into_iter().try_fold(slots.given_to(builtin.register(worker)), with_lease_loss)
     }
+}
+
+fn with_lease_loss(worker: Library, (topic, choice): (String, LeaseLoss)) -> Result<Library, CliError> {
+    if !worker.has_handler(&topic) {
+        return Err(CliError::Usage(format!("--on-lease-loss {topic}: this worker serves no such topic")));
+    }
+    Ok(worker.on_lease_loss(&topic, choice))
 }
 
 fn refusal(error: &WorkerError) -> CliError {

@@ -82,6 +82,25 @@ async fn a_result_in_the_journal_outlives_its_worker_and_the_server() {
     assert_eq!((job.state(), job.attempts), (JobState::Succeeded, 1), "{job:?}");
 }
 
+#[tokio::test]
+async fn a_worker_that_is_told_so_stops_what_must_not_outlive_its_lease() {
+    // Longer than the worker takes to come back to the server that was started again.
+    let mut server = Server::start(&["--no-worker", "--lost-after", "8s"]).await;
+    let folder = TempDir::new().expect("a folder");
+    let journal = folder.path().join("results");
+    let more = ["--on-lease-loss", "job.*=stop", "--journal", journal.to_str().expect("UTF-8")];
+    let _worker = server.worker("exclusive", 1, &more);
+    let mut client = server.client().await;
+    submit(&mut client, vec![job("j", "job.sleep", r#"{"ms":30000}"#)]).await.expect("submitted");
+    until(&mut client, "j", |job| job.state() == JobState::Running).await;
+    server.crash().await;
+    wait_for_content(&journal).await;
+
+    server.start_again().await;
+    let job = until(&mut server.client().await, "j", |job| job.attempts == 2).await;
+    assert_eq!(job.history[0].reason, "interrupted", "{job:?}");
+}
+
 async fn wait_for_content(file: &Path) {
     let deadline = Instant::now() + PATIENCE;
     while std::fs::metadata(file).is_ok_and(|data| data.len() == 0) {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{GpuLoad, Setup, run};
 use crate::error::WorkerError;
-use crate::registry::Registry;
+use crate::registry::{Registry, means};
 
 /// Topics that share slots with nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,7 @@ pub(crate) struct Bulkhead {
 impl Bulkhead {
     /// Whether handlers of a topic, or of a pattern of topics, belong to it.
     fn takes(&self, topic: &str) -> bool {
-        let fits = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(prefix) => topic.starts_with(prefix),
-            None => pattern == topic,
-        };
-        self.topics.iter().any(fits)
+        self.topics.iter().any(|topics| means(topics, topic))
     }
 
     /// What is wrong with it, among those before it.
