@@ -25,7 +25,7 @@ if known then
   each('claims', function(name, claim)
     local ends = call('ZSCORE', old .. 'leases', claim[5]) or clock_ms
     local lane = cmsgpack.unpack(call('HGET', old .. 'lanes', string.sub(name, 1, 14)))
-    for _, value in ipairs({lane.j, claim[3], claim[1], ends}) do claimed[#claimed + 1] = value end
+    for _, value in ipairs({lane.j, claim[3], claim[1], ends, claim[6] or claim[5]}) do claimed[#claimed + 1] = value end
   end)
   each('gates', function(id, gate)
     if gate[4] > 0 then

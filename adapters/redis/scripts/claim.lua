@@ -142,5 +142,5 @@ local function main()
   if meta[6] ~= '0' and body.pool ~= '' then claim_all() end
   if taken.count > 0 then call('HINCRBY', base .. 'taken', body.pool, taken.count / 3) end
   local due = call('ZRANGE', base .. 'due', 0, 0, 'WITHSCORES')
-  return {'ok', tonumber(due[2]) or -1, taken.lanes, taken.claims}
+  return {'ok', tonumber(due[2]) or -1, claims.number(), taken.lanes, taken.claims}
 end

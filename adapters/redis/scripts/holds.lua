@@ -1,8 +1,9 @@
 -- Who holds what of the limits: claims until they are settled, then attempts until they are over.
 -- A held record is {lane's key as JSON, pool, bound of the pool (-1 without), gates}.
--- A claim is {job's member, epoch of its lane, pool, bound of the pool, batch}; it holds one of every limit of its lane, which is not
--- forgotten before its claims are. Its name is its lane and its place. Claims that are made together are leased together: a
--- batch are their names, of which some may be settled, or claimed again in another batch, when its time is up.
+-- A claim is {job's member, epoch of its lane, pool, bound of the pool, batch, number}; it holds one of every limit of its lane, which
+-- is not forgotten before its claims are. Its name is its lane and its place; its number is that of the batch it was made in, as its
+-- taker was told. Claims that are made together are leased together: a batch are their names, of which some may be settled, or claimed
+-- again in another batch, when its time is up.
 local claim_records, attempts = records(base .. 'claims'), records(base .. 'attempts')
 local in_pools = {}
 local batches, batch, leased = records(base .. 'batches'), nil, {}
@@ -78,7 +79,7 @@ function claims.begin(lane, member, serving, bound)
   if lane.stray > 0 then claims.finish(lane, at, true) end
   lane.claimed = lane.claimed + 1
   batch = batch or string.format('%d', next_tick())
-  claim_records:set(name, {member, lane.epoch, serving, bound, batch})
+  claim_records:set(name, {member, lane.epoch, serving, bound, batch, batch})
   leased[#leased + 1] = name
 end
 
@@ -86,12 +87,23 @@ function claims.is_known(lane_id, member)
   return claim_records:get(lane_id .. place_of(member)) and true or false
 end
 
+-- The number of the claims of this script.
+function claims.number()
+  return batch or '0'
+end
+
+-- Whether the place is another claim's than the one with this number. Records of earlier versions have no number.
+function claims.is_anothers(lane, at, number)
+  local claim = claim_records:get(lane.id .. at)
+  return claim and (claim[6] or claim[5]) ~= number
+end
+
 -- A claim of an earlier layout, with what is left of its time.
-function claims.inherit(lane, member, pool, bound, ends)
+function claims.inherit(lane, member, pool, bound, ends, number)
   local name, alone = lane.id .. place_of(member), string.format('%d', next_tick())
   lane.stray = lane.stray + 1
   lanes.touch(lane)
-  claim_records:set(name, {member, -1, pool, bound, alone})
+  claim_records:set(name, {member, -1, pool, bound, alone, number})
   batches:set(alone, {name})
   call('ZADD', base .. 'leases', ends, alone)
 end

@@ -1,4 +1,5 @@
--- Settlements: kind, number of the lane, place or member, token. Lanes are {id, 0, def or nothing}.
+-- Settlements: kind, number of the lane, place or member, and the token of what was sent or the number of the claim that ended, if
+-- it is said of one. Lanes are {id, 0, def or nothing}.
 
 local function gone(lane, at)
   local claim, current = claims.finish(lane, at, false)
@@ -26,11 +27,14 @@ local function returned(lane, member)
   return claim
 end
 
-local function settle(kind, entry, what, token)
+local function settle(kind, entry, what, token_or_number)
   local lane = lanes.get(entry[1])
   local claim
   if kind == 's' then
-    sent(lane, lane and lane.def or entry[3], what, token)
+    sent(lane, lane and lane.def or entry[3], what, token_or_number)
+  elseif lane and token_or_number ~= '' and claims.is_anothers(lane, place_of(what), token_or_number) then
+    -- It was claimed again since, and that claim is not this one's to end.
+    return
   elseif kind == 'g' then
     claim = lane and gone(lane, what)
   else

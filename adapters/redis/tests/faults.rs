@@ -131,7 +131,7 @@ async fn a_server_that_is_gone_costs_nothing_and_is_not_taken_for_an_empty_one()
     server.kill();
     lanes.offer(jobs(0..1)).await;
     let gone = &jobs(0..1)[0];
-    lanes.settle(vec![Settlement::Gone { lane: gone.lane(), key: gone.ready_key() }]).await;
+    lanes.settle(vec![Settlement::Gone { lane: gone.lane(), key: gone.ready_key(), claim: None }]).await;
     lanes.hold(vec![Hold { lane: gone.lane(), pool: DEFAULT_POOL.into(), token: token(0) }]).await;
     lanes.rebuild(Vec::new()).await;
     assert!(!lanes.release(vec![token(0)]).await);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lockgate_core::pools::{DEFAULT_POOL, Pools};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::lanes::stage::{Spec, job, seqs, shapes, tenant, token};
+use lockgate_ports::conformance::lanes::stage::{Spec, gone, job, returned, seqs, shapes, tenant, token};
 use lockgate_ports::{Adopted, Claim, ClaimRequest, Condition, Lanes, Layout, Page, Seat, Settlement};
 use lockgate_redis::{Options, RedisLanes};
 use support::options;
@@ -124,6 +124,21 @@ async fn claims_whose_time_is_up_come_back_with_their_limits() {
     assert_eq!(alive.holding().await.unwrap(), [token(0), token(1)]);
     alive.release(vec![token(0)]).await;
     assert_eq!(seqs(&claim(&alive, 9).await), [2]);
+}
+
+/// Whoever was too slow has nothing of the job any more, and says so after another took it.
+#[tokio::test]
+async fn the_end_of_a_claim_whose_time_was_up_is_not_that_of_the_next_one() {
+    let short = Options { claim_lease: Duration::ZERO, ..options() };
+    let (slow, _) = process(&short, 1, TWO_AT_ONCE).await;
+    slow.rebuild(Vec::new()).await;
+    let jobs: Vec<_> = (0..3).map(|n| Arc::new(job(&Spec::default(), n))).collect();
+    slow.offer(jobs.clone()).await;
+    let late = claim(&slow, 1).await.remove(0);
+    let (next, _) = process(&Options { claim_lease: Duration::from_secs(10), ..short }, 1, TWO_AT_ONCE).await;
+    assert_eq!(seqs(&claim(&next, 1).await), [0]);
+    slow.settle(vec![gone(&late), returned(&late, &jobs[0])]).await;
+    assert_eq!(seqs(&claim(&next, 9).await), [1], "the first is not to be had, and counts");
 }
 
 #[tokio::test]

@@ -387,6 +387,6 @@ fn left(before: &Job, job: &Job) -> Settlement {
     let (lane, key) = (before.lane(), before.ready_key());
     match job.state() {
         JobState::Dispatched => Settlement::Sent { lane, key, token: job.life.attempt.token.clone() },
-        _ => Settlement::Gone { lane, key },
+        _ => Settlement::Gone { lane, key, claim: None },
     }
 }

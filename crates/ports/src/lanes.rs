@@ -39,7 +39,8 @@ pub trait Lanes: Send + Sync {
     /// on whose `now` reached [`Claimed::again_at`]. One without seats will do.
     async fn claim(&self, request: ClaimRequest) -> Claimed;
 
-    /// Says what became of claimed or waiting jobs. Unknown jobs are ignored.
+    /// Says what became of claimed or waiting jobs. Unknown jobs are ignored, and so is what is said of a claim when its job
+    /// was claimed again since.
     async fn settle(&self, settlements: Vec<Settlement>);
 
     /// What could be claimed now if somebody had room for it: jobs whose limits are full are left out. What no pool may take
@@ -197,6 +198,8 @@ pub struct Claim {
     pub job_id: JobId,
     pub lane: LaneKey,
     pub key: ReadyKey,
+    /// Tells this claim from every other of the same place: after a rebuild, or when its time is up, a job may be claimed again.
+    pub number: u64,
     /// The job as it was offered, where the adapter keeps it; the Store has it in any case.
     pub job: Option<Arc<Job>>,
 }
@@ -207,10 +210,10 @@ pub enum Settlement {
     /// worker can answer, or the attempt may be released before it holds anything. It counts even if the claim was forgotten.
     Sent { lane: LaneKey, key: ReadyKey, token: AttemptToken },
     /// Gone some other way: it does not wait any more, whether it was claimed or still in the lane. Its limits are
-    /// free, and its rates not charged.
-    Gone { lane: LaneKey, key: ReadyKey },
-    /// The claim came to nothing: back to its place, its limits are free and its rates not charged.
-    Returned { lane: LaneKey, key: ReadyKey, job: Arc<Job> },
+    /// free, and its rates not charged. Whoever only knows of its own claim says its number, and ends no later one.
+    Gone { lane: LaneKey, key: ReadyKey, claim: Option<u64> },
+    /// The claim with this number came to nothing: back to its place, its limits are free and its rates not charged.
+    Returned { lane: LaneKey, key: ReadyKey, claim: u64, job: Arc<Job> },
 }
 
 /// Ask the Store for `limit` rows of `lane` after `after`.

@@ -32,7 +32,8 @@ struct Known {
     /// Absent while it knows nothing.
     version: Option<u64>,
     built: bool,
-    claims: BTreeMap<(ReadyKey, LaneKey), Instant>,
+    /// Their numbers, and when they were made.
+    claims: BTreeMap<(ReadyKey, LaneKey), (u64, Instant)>,
 }
 
 impl Default for Known {
@@ -46,10 +47,15 @@ impl SharedLanes {
     fn note_settled(&self, settlements: &[Settlement]) {
         let mut known = self.0.lock();
         for settlement in settlements {
-            let (Settlement::Sent { lane, key, .. }
-            | Settlement::Gone { lane, key }
-            | Settlement::Returned { lane, key, .. }) = settlement;
-            known.claims.remove(&(*key, lane.clone()));
+            let (lane, key, claim) = match settlement {
+                Settlement::Sent { lane, key, .. } => (lane, key, None),
+                Settlement::Gone { lane, key, claim } => (lane, key, *claim),
+                Settlement::Returned { lane, key, claim, .. } => (lane, key, Some(*claim)),
+            };
+            let at = (*key, lane.clone());
+            if known.claims.get(&at).is_some_and(|(number, _)| claim.is_none_or(|claim| claim == *number)) {
+                known.claims.remove(&at);
+            }
         }
     }
 
@@ -57,8 +63,9 @@ impl SharedLanes {
     fn expired(&self) -> Vec<Settlement> {
         let mut known = self.0.lock();
         let now = Instant::now();
-        let over = known.claims.extract_if(.., |_, at| *at + CLAIM_LEASE < now);
-        let gone: Vec<_> = over.map(|((key, lane), _)| Settlement::Gone { lane, key }).collect();
+        let over = known.claims.extract_if(.., |_, (_, at)| *at + CLAIM_LEASE < now);
+        let gone: Vec<_> =
+            over.map(|((key, lane), (number, _))| Settlement::Gone { lane, key, claim: Some(number) }).collect();
         known.built &= gone.is_empty();
         gone
     }
@@ -66,7 +73,7 @@ impl SharedLanes {
     fn note_claimed(&self, claimed: &Claimed) {
         let mut known = self.0.lock();
         let now = Instant::now();
-        known.claims.extend(claimed.claims.iter().map(|claim| ((claim.key, claim.lane.clone()), now)));
+        known.claims.extend(claimed.claims.iter().map(|claim| ((claim.key, claim.lane.clone()), (claim.number, now))));
     }
 }
 

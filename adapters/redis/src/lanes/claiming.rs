@@ -70,12 +70,13 @@ impl RedisLanes {
 
     fn read(&self, book: &Book, answer: &mut Answer) -> Option<Claimed> {
         let again_at = answer.number().filter(|at| *at >= 0).map(Timestamp::from_millis);
+        let number = u64::try_from(answer.number()?).ok()?;
         let lanes: Vec<Arc<Card>> = answer.records(|lane| book.named(&lane.text()?, &lane.text()?))?;
         let mut recent = self.recent.lock();
         let claims = answer.records(|claim| {
             let (seat, lane, member) = (index(claim.number()?)?, index(claim.number()?)?, claim.text()?);
             let (key, job_id) = names::read_member(&member)?;
-            Some(Claim { seat, job_id, lane: lanes.get(lane)?.key.clone(), key, job: recent.take(key) })
+            Some(Claim { seat, job_id, lane: lanes.get(lane)?.key.clone(), key, number, job: recent.take(key) })
         })?;
         Some(Claimed { claims, again_at })
     }

@@ -18,6 +18,7 @@ pub(super) struct Inherited {
     pub(super) pool: PoolName,
     pub(super) member: String,
     pub(super) ends: String,
+    pub(super) number: String,
 }
 
 impl RedisLanes {
@@ -49,12 +50,13 @@ impl RedisLanes {
             let batch = &claims[at..claims.len().min(at + BATCH_MAX)];
             at += batch.len();
             let mut lanes = Numbered::default();
-            let mut rest = Vec::with_capacity(batch.len() * 5);
+            let mut rest = Vec::with_capacity(batch.len() * 6);
             for claim in batch {
                 if let Some(number) = lanes.number(book, &claim.lane) {
                     let bound = bound(&book.pools, &claim.pool).to_string();
                     let (member, ends) = (claim.member.clone(), claim.ends.clone());
-                    rest.extend([number.to_string(), claim.pool.to_string(), bound, member, ends]);
+                    let lane = number.to_string();
+                    rest.extend([lane, claim.pool.to_string(), bound, member, ends, claim.number.clone()]);
                 }
             }
             self.count(book, &SCRIPTS.recount, &lanes, rest, number == batches).await?;

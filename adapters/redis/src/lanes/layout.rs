@@ -96,7 +96,7 @@ fn read(answer: &mut Answer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
     })?;
     let claims = answer.records(|claim| {
         let (json, pool, member, ends) = (claim.text()?, PoolName::from(claim.text()?), claim.text()?, claim.text()?);
-        Some(Inherited { lane: lane(json)?, pool, member, ends })
+        Some(Inherited { lane: lane(json)?, pool, member, ends, number: claim.text()? })
     })?;
     Some((era, held, claims))
 }

@@ -89,6 +89,6 @@ fn by_lane(book: &Book, jobs: &[Arc<Job>]) -> (Vec<(Arc<super::Card>, u64)>, Vec
     (lanes, groups.into_iter().flat_map(|(_, members)| members).collect())
 }
 
-pub(super) fn member(job: &Job) -> String {
+fn member(job: &Job) -> String {
     names::member(job.ready_key(), &job.request.job_id)
 }

@@ -8,7 +8,6 @@ use lockgate_ports::Settlement;
 
 use super::book::Book;
 use super::card::Card;
-use super::offering::member;
 use super::{BATCH_MAX, LaneCall, RedisLanes};
 use crate::names;
 use crate::scripts::SCRIPTS;
@@ -59,14 +58,22 @@ fn written(book: &Book, settlements: &[Settlement]) -> (Vec<(Arc<Card>, u64)>, V
     let mut lanes = Numbered::default();
     let mut rest = Vec::with_capacity(settlements.len() * 4);
     for settlement in settlements {
-        let (kind, lane, what, token) = match settlement {
-            Settlement::Sent { lane, key, token } => ("s", lane, names::place(*key), token.as_str()),
-            Settlement::Gone { lane, key } => ("g", lane, names::place(*key), ""),
-            Settlement::Returned { lane, job, .. } => ("r", lane, member(job), ""),
+        let (kind, lane, what, of) = match settlement {
+            Settlement::Sent { lane, key, token } => ("s", lane, names::place(*key), token.as_str().to_owned()),
+            Settlement::Gone { lane, key, claim } => ("g", lane, names::place(*key), said(*claim)),
+            // Back to where it was claimed from, whatever is known of the job.
+            Settlement::Returned { lane, key, claim, job } => {
+                ("r", lane, names::member(*key, &job.request.job_id), said(Some(*claim)))
+            }
         };
         if let Some(number) = lanes.number(book, lane) {
-            rest.extend([kind.to_owned(), number.to_string(), what, token.to_owned()]);
+            rest.extend([kind.to_owned(), number.to_string(), what, of]);
         }
     }
     (lanes.lanes, rest)
+}
+
+/// The number of a claim, or nothing if it is said of the place.
+fn said(claim: Option<u64>) -> String {
+    claim.map(|number| number.to_string()).unwrap_or_default()
 }

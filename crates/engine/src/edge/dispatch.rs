@@ -307,7 +307,10 @@ impl Inner {
     }
 
     async fn give_back(&self, tickets: Vec<Ticket>) {
-        let returned = |t: Ticket| Settlement::Returned { lane: t.claim.lane, key: t.claim.key, job: t.job };
+        let returned = |Ticket { claim, job, .. }: Ticket| {
+            let Claim { lane, key, number, .. } = claim;
+            Settlement::Returned { lane, key, claim: number, job }
+        };
         let settlements: Vec<_> = tickets.into_iter().map(returned).collect();
         if !settlements.is_empty() {
             self.ports.lanes.settle(settlements).await;
@@ -403,5 +406,5 @@ fn is_ours(job: &Job, ticket: &Ticket) -> bool {
 }
 
 fn gone_from(claim: &Claim) -> Settlement {
-    Settlement::Gone { lane: claim.lane.clone(), key: claim.key }
+    Settlement::Gone { lane: claim.lane.clone(), key: claim.key, claim: Some(claim.number) }
 }

@@ -194,7 +194,7 @@ async fn heads_are_not_compared_with_lanes_that_are_away() {
         depths.iter().map(|depth| depth.waiting).sum::<u64>()
     };
     let forget = async || {
-        stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key() }]).await;
+        stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key(), claim: None }]).await;
     };
     pass(Duration::from_secs(1)).await;
     assert_eq!(waiting().await, 2);

@@ -11,7 +11,7 @@ use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
 use lockgate_core::pools::{Limit, Pools};
 
 use super::random::Dice;
-use super::stage::{Spec, Stage};
+use super::stage::{Spec, Stage, gone, returned};
 use crate::lanes::{Claim, Lanes, Settlement};
 
 const TOPICS: [&str; 2] = ["echo", "noop"];
@@ -133,11 +133,12 @@ impl Crowd {
     }
 
     async fn give_back(&mut self, lane: &LaneKey, key: ReadyKey) {
+        let Some(claim) = self.claimed.get(&(lane.clone(), key)).map(|(claim, _)| claim.clone()) else { return };
         self.forget(lane, key);
         let job = self.stage.rows().find(|job| job.ready_key() == key && job.lane() == *lane).cloned();
         let settlement = match job {
-            Some(job) => Settlement::Returned { lane: lane.clone(), key, job },
-            None => Settlement::Gone { lane: lane.clone(), key },
+            Some(job) => returned(&claim, &job),
+            None => gone(&claim),
         };
         self.stage.lanes.settle(vec![settlement]).await;
     }
@@ -167,7 +168,7 @@ impl Crowd {
         let Some((lane, key)) = self.stage.rows().nth(at).map(|job| (job.lane(), job.ready_key())) else { return };
         self.stage.remove(&lane, key);
         self.forget(&lane, key);
-        self.stage.lanes.settle(vec![Settlement::Gone { lane, key }]).await;
+        self.stage.lanes.settle(vec![Settlement::Gone { lane, key, claim: None }]).await;
     }
 
     /// Some claims come to nothing before, the others are committed before and said to be sent after.

@@ -1,8 +1,8 @@
 //! What is held of limits, from the claim to the end of the attempt (L-6).
 
 use super::limits::TWO_AT_ONCE;
-use super::stage::{Stage, seqs, tenant, token, topic};
-use crate::lanes::{Hold, Settlement};
+use super::stage::{Stage, gone, returned, seqs, tenant, token, topic};
+use crate::lanes::Hold;
 
 pub async fn a_limit_is_taken_by_claims_and_freed_by_the_end_of_their_attempts(mut stage: Stage) {
     stage.adopt(TWO_AT_ONCE).await;
@@ -21,10 +21,10 @@ pub async fn a_limit_is_taken_by_claims_and_freed_by_the_end_of_their_attempts(m
 pub async fn a_claim_that_came_to_nothing_frees_its_limits(mut stage: Stage) {
     stage.adopt(TWO_AT_ONCE).await;
     let jobs = stage.wait_many(4, &topic("echo")).await;
-    assert_eq!(stage.claim(&["echo"], 9).await.len(), 2);
-    let returned = Settlement::Returned { lane: jobs[0].lane(), key: jobs[0].ready_key(), job: jobs[0].clone() };
+    let claims = stage.claim(&["echo"], 9).await;
+    assert_eq!(seqs(&claims), [jobs[0].seq.0, jobs[1].seq.0]);
     stage.remove(&jobs[1].lane(), jobs[1].ready_key());
-    let gone = Settlement::Gone { lane: jobs[1].lane(), key: jobs[1].ready_key() };
+    let (returned, gone) = (returned(&claims[0], &jobs[0]), gone(&claims[1]));
     stage.lanes.settle(vec![returned, gone]).await;
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [jobs[0].seq.0, jobs[2].seq.0]);
 }
@@ -90,6 +90,38 @@ pub async fn new_pools_keep_what_is_held(mut stage: Stage) {
     assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
     stage.adopt("topics: {'*': default}\npools: {default: {}}").await;
     assert!(stage.claim(&["echo"], 99).await.len() > 3, "the limit is gone");
+}
+
+/// The lanes are rebuilt, or laid out anew, while somebody has a job in hand, and the job is claimed again.
+pub async fn what_is_said_of_a_claim_ends_no_later_one(mut stage: Stage) {
+    stage.adopt(TWO_AT_ONCE).await;
+    let job = stage.wait(&topic("echo")).await;
+    let first = stage.claim(&["echo"], 1).await.remove(0);
+    stage.lanes.rebuild(stage.ready_lanes()).await;
+    let second = stage.claim(&["echo"], 1).await.remove(0);
+    stage.adopt(TWO_AT_ONCE).await;
+    let third = stage.claim(&["echo"], 1).await.remove(0);
+    assert_eq!([second.key, third.key], [first.key, first.key]);
+    let others = stage.wait_many(2, &topic("echo")).await;
+    for late in [first, second] {
+        stage.lanes.settle(vec![gone(&late), returned(&late, &job)]).await;
+    }
+    let claims = stage.claim(&["echo"], 9).await;
+    assert_eq!(seqs(&claims), [others[0].seq.0], "the third one counts, and its job is nobody else's");
+    stage.lanes.settle(vec![returned(&third, &job)]).await;
+    assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [job.seq.0]);
+}
+
+pub async fn a_claim_that_new_pools_found_ends_as_any_other(mut stage: Stage) {
+    stage.adopt(TWO_AT_ONCE).await;
+    let job = stage.wait(&topic("echo")).await;
+    let claim = stage.claim(&["echo"], 1).await.remove(0);
+    stage.remove(&job.lane(), job.ready_key());
+    stage.adopt(TWO_AT_ONCE).await;
+    stage.wait_many(3, &topic("echo")).await;
+    assert_eq!(stage.claim(&["echo"], 9).await.len(), 1, "it counts");
+    stage.lanes.settle(vec![gone(&claim)]).await;
+    assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
 }
 
 /// A rebuild forgets claims; the attempt that comes of one runs all the same.

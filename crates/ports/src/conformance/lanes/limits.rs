@@ -157,7 +157,7 @@ pub async fn jobs_with_one_key_run_one_at_a_time_and_others_beside_them(mut stag
     claims.sort_unstable();
     assert_eq!(claims, [first.seq.0, b.seq.0, none[0].seq.0, none[1].seq.0]);
     stage.remove(&first.lane(), first.ready_key());
-    stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key() }]).await;
+    stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key(), claim: None }]).await;
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [second.seq.0]);
 }
 
@@ -178,7 +178,7 @@ pub async fn policy_bounds_jobs_of_a_tenant_and_topic(mut stage: Stage) {
     let wider = stage.wait_many(3, &Spec { max_concurrent: Some(2), ..Spec::default() }).await;
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [wider[0].seq.0]);
     stage.remove(&wider[0].lane(), wider[0].ready_key());
-    stage.lanes.settle(vec![Settlement::Gone { lane: wider[0].lane(), key: wider[0].ready_key() }]).await;
+    stage.lanes.settle(vec![Settlement::Gone { lane: wider[0].lane(), key: wider[0].ready_key(), claim: None }]).await;
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [wider[1].seq.0]);
 }
 
@@ -245,7 +245,7 @@ pub async fn a_cancelled_job_leaves_the_line(mut stage: Stage) {
     let Some((_, _, running)) = stage.start_one(&["echo"]).await else { panic!("nothing was claimed") };
     let cancelled = stage.wait(&Spec { tenant: "first", ..key("k") }).await;
     let next = stage.wait(&Spec { tenant: "second", ..key("k") }).await;
-    let cancel = Settlement::Gone { lane: cancelled.lane(), key: cancelled.ready_key() };
+    let cancel = Settlement::Gone { lane: cancelled.lane(), key: cancelled.ready_key(), claim: None };
     stage.remove(&cancelled.lane(), cancelled.ready_key());
     stage.lanes.settle(vec![cancel]).await;
     assert!(stage.release(&running).await);
@@ -261,7 +261,7 @@ pub async fn room_that_was_given_to_a_cancelled_job_goes_to_the_next(mut stage: 
     let second = stage.wait(&Spec { tenant: "second", ..key("k") }).await;
     stage.release(&running).await;
     stage.remove(&first.lane(), first.ready_key());
-    stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key() }]).await;
+    stage.lanes.settle(vec![Settlement::Gone { lane: first.lane(), key: first.ready_key(), claim: None }]).await;
     assert_eq!(stage.demanded().await, [("echo".into(), 1)]);
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [second.seq.0]);
 }

@@ -87,6 +87,8 @@ macro_rules! lanes_conformance {
                 a_token_freed_twice_frees_once,
                 new_pools_keep_what_is_held,
                 an_attempt_whose_claim_was_forgotten_counts,
+                what_is_said_of_a_claim_ends_no_later_one,
+                a_claim_that_new_pools_found_ends_as_any_other,
             }
             rates {
                 a_rate_lets_a_burst_through_and_then_says_when,

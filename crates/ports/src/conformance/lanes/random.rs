@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lockgate_core::job::Job;
 use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
 
-use super::stage::{Spec, Stage};
+use super::stage::{Spec, Stage, gone, returned};
 use crate::lanes::{Claim, Lanes, Page, Settlement};
 
 const TOPICS: [&str; 2] = ["echo", "noop"];
@@ -29,6 +29,7 @@ async fn play(lanes: Arc<dyn Lanes>, words: &[u64]) {
         stage: Stage::new(lanes),
         unheard: VecDeque::new(),
         claims: BTreeMap::new(),
+        late: VecDeque::new(),
         pages: VecDeque::new(),
         listing: None,
         submitted: 0,
@@ -58,6 +59,8 @@ struct Game {
     unheard: VecDeque<Arc<Job>>,
     /// Claimed, not settled yet.
     claims: BTreeMap<(LaneKey, ReadyKey), Claim>,
+    /// Claimed, and forgotten by a rebuild before they were settled.
+    late: VecDeque<Claim>,
     /// Read from the Store, not fed yet.
     pages: VecDeque<Page>,
     /// Read from the Store, not rebuilt yet.
@@ -68,7 +71,7 @@ struct Game {
 
 impl Game {
     async fn step(&mut self, mut dice: Dice) {
-        match dice.roll(12) {
+        match dice.roll(13) {
             0..=2 => self.commit(&mut dice),
             3 => self.offer(&mut dice).await,
             4 => self.offer_again(&mut dice).await,
@@ -77,6 +80,7 @@ impl Game {
             8 => self.cancel(&mut dice).await,
             9 => self.ask(&mut dice).await,
             10 => self.feed(&mut dice).await,
+            11 => self.let_go().await,
             _ => self.rebuild(&mut dice).await,
         }
     }
@@ -125,8 +129,7 @@ impl Game {
             let Some(claim) = self.claims.remove(&at) else { return };
             match claim.job.clone().filter(|_| self.stage.has(&at.0, at.1) && dice.roll(3) == 0) {
                 Some(job) => {
-                    let returned = Settlement::Returned { lane: at.0, key: at.1, job };
-                    self.stage.lanes.settle(vec![returned]).await;
+                    self.stage.lanes.settle(vec![returned(&claim, &job)]).await;
                 }
                 None => self.dispatched += usize::from(self.stage.dispatch(claim).await),
             }
@@ -141,7 +144,7 @@ impl Game {
         self.submitted -= 1;
         self.unheard.retain(|job| job.ready_key() != key);
         self.claims.remove(&(lane.clone(), key));
-        self.stage.lanes.settle(vec![Settlement::Gone { lane, key }]).await;
+        self.stage.lanes.settle(vec![Settlement::Gone { lane, key, claim: None }]).await;
     }
 
     async fn ask(&mut self, dice: &mut Dice) {
@@ -172,9 +175,17 @@ impl Game {
         if dice.roll(2) == 0 {
             let forgotten: Vec<_> = listing.iter().map(|(lane, _)| lane.clone()).collect();
             self.stage.lanes.rebuild(listing).await;
-            // The holder of a forgotten claim finds out when it commits; here it just lets go.
-            self.claims.retain(|(lane, _), _| !forgotten.contains(lane));
+            let late = self.claims.extract_if(.., |(lane, _), _| forgotten.contains(lane));
+            self.late.extend(late.map(|(_, claim)| claim));
         }
+    }
+
+    /// The holder of a forgotten claim has nothing of it, and says so. It may have been made again by somebody else.
+    async fn let_go(&mut self) {
+        let Some(claim) = self.late.pop_front() else { return };
+        let job = self.stage.rows().find(|job| job.ready_key() == claim.key && job.lane() == claim.lane).cloned();
+        let said = job.map_or_else(|| gone(&claim), |job| returned(&claim, &job));
+        self.stage.lanes.settle(vec![said]).await;
     }
 
     async fn finish(mut self) {

@@ -2,8 +2,7 @@
 
 use lockgate_core::time::Timestamp;
 
-use super::stage::{Spec, Stage, seqs, tenant, topic};
-use crate::lanes::Settlement;
+use super::stage::{Spec, Stage, returned, seqs, tenant, topic};
 
 const FOUR_A_SECOND: &str = "
 topics: {'*': default}
@@ -68,9 +67,8 @@ pub async fn a_claim_that_came_to_nothing_is_not_charged_to_a_rate(mut stage: St
     stage.refill().await;
     let claims = stage.claim_for(&[(&["echo"], 4)]).await;
     assert_eq!(seqs(&claims), [jobs[0].seq.0, jobs[1].seq.0, jobs[2].seq.0, jobs[3].seq.0]);
-    let returned =
-        |at: usize| Settlement::Returned { lane: jobs[at].lane(), key: jobs[at].ready_key(), job: jobs[at].clone() };
-    stage.lanes.settle(vec![returned(0), returned(1)]).await;
+    let back = (0..2).map(|at| returned(&claims[at], &jobs[at])).collect();
+    stage.lanes.settle(back).await;
     assert_eq!(seqs(&stage.claim_for(&[(&["echo"], 9)]).await), [jobs[0].seq.0, jobs[1].seq.0]);
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lockgate_core::job::Job;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::DEFAULT_POOL;
 
-use super::stage::{Spec, Stage, job, key, seqs, tenant, topic};
+use super::stage::{Spec, Stage, job, key, returned, seqs, tenant, topic};
 use crate::lanes::{Demand, Settlement};
 
 pub async fn never_more_than_the_seats_ask_for(mut stage: Stage) {
@@ -46,15 +47,14 @@ pub async fn a_returned_job_goes_back_to_its_place(mut stage: Stage) {
     let jobs = stage.wait_many(3, &Spec::default()).await;
     let claims = stage.claim(&["echo"], 1).await;
     assert_eq!(seqs(&claims), [jobs[0].seq.0]);
-    let returned = Settlement::Returned { lane: jobs[0].lane(), key: jobs[0].ready_key(), job: jobs[0].clone() };
-    stage.lanes.settle(vec![returned]).await;
+    stage.lanes.settle(vec![returned(&claims[0], &jobs[0])]).await;
     assert_eq!(stage.drain(&["echo"], 1).await, jobs.iter().map(|job| job.seq.0).collect::<Vec<_>>());
 }
 
 pub async fn a_gone_job_is_not_claimed(mut stage: Stage) {
     let jobs = stage.wait_many(3, &Spec::default()).await;
     stage.remove(&jobs[1].lane(), jobs[1].ready_key());
-    stage.lanes.settle(vec![Settlement::Gone { lane: jobs[1].lane(), key: jobs[1].ready_key() }]).await;
+    stage.lanes.settle(vec![Settlement::Gone { lane: jobs[1].lane(), key: jobs[1].ready_key(), claim: None }]).await;
     assert_eq!(stage.drain(&["echo"], 9).await, [jobs[0].seq.0, jobs[2].seq.0]);
 }
 
@@ -69,7 +69,8 @@ pub async fn settling_unknown_jobs_changes_nothing(mut stage: Stage) {
     let stranger = job(&tenant("stranger"), 77);
     let known_lane = job(&Spec::default(), 78);
     let waiting = stage.wait(&Spec::default()).await;
-    let gone = [&stranger, &known_lane].map(|job| Settlement::Gone { lane: job.lane(), key: job.ready_key() });
+    let gone = |job: &Job| Settlement::Gone { lane: job.lane(), key: job.ready_key(), claim: None };
+    let gone = [&stranger, &known_lane].map(gone);
     stage.lanes.settle(gone.into()).await;
     assert_eq!(stage.drain(&["echo"], 9).await, [waiting.seq.0]);
 }
@@ -109,8 +110,7 @@ pub async fn demand_counts_what_could_be_claimed_by_shape(mut stage: Stage) {
     };
     assert_eq!(stage.demand().await, std::slice::from_ref(&noop));
     let job = claims[0].job.clone().unwrap_or_else(|| Arc::new(job(&topic("echo"), claims[0].key.seq.0)));
-    let returned = Settlement::Returned { lane: claims[0].lane.clone(), key: claims[0].key, job };
-    stage.lanes.settle(vec![returned]).await;
+    stage.lanes.settle(vec![returned(&claims[0], &job)]).await;
     assert_eq!(stage.demanded().await, [("echo".into(), 1), ("noop".into(), 1)]);
     stage.drain(&["echo", "noop"], 9).await;
     assert_eq!(stage.demand().await, []);

@@ -254,6 +254,16 @@ pub fn token(seq: i64) -> AttemptToken {
     AttemptToken::from(format!("token-{seq}"))
 }
 
+/// What whoever made the claim says of it when its job does not wait any more.
+pub fn gone(claim: &Claim) -> Settlement {
+    Settlement::Gone { lane: claim.lane.clone(), key: claim.key, claim: Some(claim.number) }
+}
+
+/// What whoever made the claim says when nothing came of it.
+pub fn returned(claim: &Claim, job: &Arc<Job>) -> Settlement {
+    Settlement::Returned { lane: claim.lane.clone(), key: claim.key, claim: claim.number, job: job.clone() }
+}
+
 pub fn seqs(claims: &[Claim]) -> Vec<i64> {
     claims.iter().map(|claim| claim.key.seq.0).collect()
 }

@@ -8,6 +8,7 @@ use super::catalog::Address;
 use super::queue::Turn;
 use super::seats::Seats;
 use super::state::State;
+use super::window::Taken;
 use crate::lanes::{Claim, ClaimRequest, Claimed};
 
 /// How much older than the latest claim's a claim's time may be because it was overtaken on its way. More than that means
@@ -53,16 +54,17 @@ impl State {
     fn claim_head(&mut self, at: Address, seats: &mut Seats, request: &ClaimRequest) -> Option<(Claim, bool)> {
         let lane = self.lanes.get_mut(&at)?;
         let (seat, closed) = seats.take(lane.fit)?;
-        let (key, queue, weight) = (lane.key.clone(), lane.queue, lane.weight);
+        let (lane_key, queue, weight) = (lane.key.clone(), lane.queue, lane.weight);
         self.arrivals += 1;
         lane.since = self.arrivals;
         self.shares.claimed((queue, at.priority), at.tenant);
         self.queues[queue].served(at, weight);
+        let number = self.next_ticket();
         let mut taken = None;
-        self.change_at(at, |window, _| taken = window.take());
-        let taken = taken?;
-        self.take_limits(at, taken.key, &request.serving);
+        self.change_at(at, |window, _| taken = window.take(number));
+        let Taken { key, job_id, job } = taken?;
+        self.take_limits(at, key, number, &request.serving);
         self.settle_gates();
-        Some((Claim { seat, job_id: taken.job_id, lane: key, key: taken.key, job: taken.job }, closed))
+        Some((Claim { seat, job_id, lane: lane_key, key, number, job }, closed))
     }
 }

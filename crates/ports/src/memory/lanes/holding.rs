@@ -11,23 +11,43 @@ use crate::lanes::{Hold, Settlement};
 
 impl State {
     pub(super) fn settle(&mut self, settlement: Settlement) {
+        if self.is_old_news(&settlement) {
+            return;
+        }
         match settlement {
             Settlement::Sent { lane, key, token } => self.sent(lane, key, token),
-            Settlement::Gone { lane, key } => {
+            Settlement::Gone { lane, key, .. } => {
                 self.change_known(&lane, |window, _| window.gone(key));
                 self.end_claim(key, &lane);
             }
-            Settlement::Returned { lane, key, job } => {
+            Settlement::Returned { lane, key, job, .. } => {
                 self.change(&lane, |window, room| window.give_back(key, job, room));
                 self.end_claim(key, &lane);
             }
         }
     }
 
+    /// Whether it is said of a claim whose place belongs to another by now.
+    fn is_old_news(&self, settlement: &Settlement) -> bool {
+        let (lane, key, claim) = match settlement {
+            Settlement::Returned { lane, key, claim, .. } | Settlement::Gone { lane, key, claim: Some(claim) } => {
+                (lane, *key, *claim)
+            }
+            Settlement::Sent { .. } | Settlement::Gone { claim: None, .. } => return false,
+        };
+        let present = self.claim_of(key, lane).or_else(|| self.holds.claim_of(key, lane));
+        present.is_some_and(|present| present != claim)
+    }
+
+    /// The claim that the lane itself knows of.
+    fn claim_of(&self, key: ReadyKey, lane: &LaneKey) -> Option<u64> {
+        self.find(lane).and_then(|at| self.lanes.get(&at))?.window.claim_of(key)
+    }
+
     /// The attempt holds what its claim took. A claim that is not known any more, because the lanes were rebuilt or the
     /// pools changed, is held as if it had been running all the time: what runs counts, room or not.
     fn sent(&mut self, lane: LaneKey, key: ReadyKey, token: AttemptToken) {
-        let known = self.find(&lane).and_then(|at| self.lanes.get(&at)).is_some_and(|lane| lane.window.is_claimed(key));
+        let known = self.claim_of(key, &lane).is_some();
         self.change_known(&lane, |window, _| window.gone(key));
         match self.holds.end_claim(key, &lane) {
             Some(held) if self.holds.attempt(&token).is_none() => self.holds.begin_attempt(token, held),
@@ -74,7 +94,7 @@ impl State {
     }
 
     /// One unit of everything that bounds the lane and the pool it goes to.
-    pub(super) fn take_limits(&mut self, at: Address, key: ReadyKey, serving: &PoolName) {
+    pub(super) fn take_limits(&mut self, at: Address, key: ReadyKey, number: u64, serving: &PoolName) {
         let Some(lane) = self.lanes.get(&at) else { return };
         let bounded = self.bound_of(serving).is_some();
         if lane.passages.is_empty() && !bounded {
@@ -96,7 +116,7 @@ impl State {
         if bounded {
             self.holds.enter(serving);
         }
-        if let Some(earlier) = self.holds.claim(key, held) {
+        if let Some(earlier) = self.holds.claim(key, number, held) {
             self.free(earlier, Use::Unused);
         }
         if let Some(gate) = yields_to {
@@ -107,9 +127,9 @@ impl State {
     /// Counts what is held anew, under the limits of now.
     pub(super) fn count_again(&mut self, before: Holds) {
         let Holds { claims, attempts, .. } = before;
-        for ((key, _), held) in claims {
+        for ((key, _), (number, held)) in claims {
             if let Some(held) = self.count(held.lane, held.pool) {
-                self.holds.claim(key, held);
+                self.holds.claim(key, number, held);
             }
         }
         for (token, held) in attempts {

@@ -9,7 +9,8 @@ use super::gates::GateId;
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    pub(super) claims: BTreeMap<(ReadyKey, LaneKey), Held>,
+    /// With their numbers.
+    pub(super) claims: BTreeMap<(ReadyKey, LaneKey), (u64, Held)>,
     pub(super) attempts: BTreeMap<AttemptToken, Held>,
     /// Jobs in the pools that are bounded.
     in_pool: BTreeMap<PoolName, u32>,
@@ -43,12 +44,17 @@ impl Holds {
     }
 
     /// What an earlier claim of the same job held, if its lane was rebuilt since.
-    pub(super) fn claim(&mut self, key: ReadyKey, held: Held) -> Option<Held> {
-        self.claims.insert((key, held.lane.clone()), held)
+    pub(super) fn claim(&mut self, key: ReadyKey, number: u64, held: Held) -> Option<Held> {
+        self.claims.insert((key, held.lane.clone()), (number, held)).map(|(_, earlier)| earlier)
+    }
+
+    /// The number of the claim that holds something for this place.
+    pub(super) fn claim_of(&self, key: ReadyKey, lane: &LaneKey) -> Option<u64> {
+        if self.claims.is_empty() { None } else { self.claims.get(&(key, lane.clone())).map(|(number, _)| *number) }
     }
 
     pub(super) fn end_claim(&mut self, key: ReadyKey, lane: &LaneKey) -> Option<Held> {
-        if self.claims.is_empty() { None } else { self.claims.remove(&(key, lane.clone())) }
+        if self.claims.is_empty() { None } else { self.claims.remove(&(key, lane.clone())).map(|(_, held)| held) }
     }
 
     pub(super) fn attempt(&self, token: &AttemptToken) -> Option<&Held> {

@@ -38,6 +38,7 @@ pub(super) struct State {
     /// Lanes that were hungry when they were last touched.
     hungry: BTreeSet<Address>,
     idle: usize,
+    /// Counts asks and claims, each of which has its own.
     tickets: u64,
     /// The time of the latest claim.
     pub(super) now: Timestamp,
@@ -128,7 +129,7 @@ impl State {
     pub(super) fn adopt(&mut self, pools: Arc<Pools>) {
         let fresh = Self::new(self.ledger.bounds, pools);
         let before = std::mem::replace(self, fresh);
-        // A late answer to an ask of before must not pass for one to an ask of now.
+        // Neither a late answer to an ask of before nor the end of a claim of before must pass for one of now.
         self.tickets = before.tickets;
         self.now = before.now;
         self.gates = before.gates.rates_only(before.now);
@@ -174,6 +175,12 @@ impl State {
             }
         }
         asks
+    }
+
+    /// A number that nothing had before.
+    pub(super) fn next_ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
     }
 
     pub(super) fn find(&self, key: &LaneKey) -> Option<Address> {

@@ -7,7 +7,7 @@
 //! - A full window pushes its last job out while a refill reads: the frontier moved back, so the answer is ignored.
 //! - An answer to an ask that was made again: its ticket is old, so it is ignored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
@@ -19,7 +19,8 @@ use super::bounds::{Held, Room, weight};
 #[derive(Debug, Default)]
 pub(super) struct Window {
     waiting: BTreeMap<ReadyKey, Waiting>,
-    claimed: BTreeSet<ReadyKey>,
+    /// With the numbers of their claims.
+    claimed: BTreeMap<ReadyKey, u64>,
     bytes: usize,
     /// None: everything that waits is here.
     frontier: Option<Frontier>,
@@ -63,8 +64,11 @@ pub(super) struct Taken {
 impl Window {
     /// Takes a job that waits in the Store. One that is known already is left where it is.
     pub(super) fn offer(&mut self, job: Arc<Job>, room: Room) {
-        let key = job.ready_key();
-        if self.claimed.contains(&key) || self.refresh(key, &job) {
+        self.place(job.ready_key(), job, room);
+    }
+
+    fn place(&mut self, key: ReadyKey, job: Arc<Job>, room: Room) {
+        if self.claimed.contains_key(&key) || self.refresh(key, &job) {
             return;
         }
         match &mut self.frontier {
@@ -82,12 +86,12 @@ impl Window {
     /// A claim came to nothing: the job waits again.
     pub(super) fn give_back(&mut self, key: ReadyKey, job: Arc<Job>, room: Room) {
         self.claimed.remove(&key);
-        self.offer(job, room);
+        self.place(key, job, room);
     }
 
     /// The job does not wait any more, wherever it is.
     pub(super) fn gone(&mut self, key: ReadyKey) {
-        if self.claimed.remove(&key) {
+        if self.claimed.remove(&key).is_some() {
             return;
         }
         if let Some(waiting) = self.waiting.remove(&key) {
@@ -100,11 +104,11 @@ impl Window {
         }
     }
 
-    /// Takes the head for a claim. L-4: it is known as claimed, and nobody else's, until it is settled.
-    pub(super) fn take(&mut self) -> Option<Taken> {
+    /// Takes the head for the claim with this number. L-4: it is known as claimed, and nobody else's, until it is settled.
+    pub(super) fn take(&mut self, number: u64) -> Option<Taken> {
         let (key, waiting) = self.waiting.pop_first()?;
         self.bytes -= waiting.bytes();
-        self.claimed.insert(key);
+        self.claimed.insert(key, number);
         Some(match waiting {
             Waiting::Job(job) => Taken { key, job_id: job.request.job_id.clone(), job: Some(job) },
             Waiting::Id(job_id) => Taken { key, job_id, job: None },
@@ -152,7 +156,7 @@ impl Window {
             frontier.beyond = frontier.beyond.saturating_sub(fed.len() as u64);
         }
         for (key, job) in fed {
-            if !self.claimed.contains(&key) && !self.refresh(key, &job) {
+            if !self.claimed.contains_key(&key) && !self.refresh(key, &job) {
                 self.insert(key, job, room);
             }
         }
@@ -176,9 +180,9 @@ impl Window {
         self.waiting.len()
     }
 
-    /// Whether a job was taken and not settled yet.
-    pub(super) fn is_claimed(&self, key: ReadyKey) -> bool {
-        self.claimed.contains(&key)
+    /// The number of the claim by which a job was taken, if it is not settled yet.
+    pub(super) fn claim_of(&self, key: ReadyKey) -> Option<u64> {
+        self.claimed.get(&key).copied()
     }
 
     pub(super) fn is_idle(&self) -> bool {
