@@ -200,7 +200,7 @@ pub struct Claim {
     pub key: ReadyKey,
     /// Tells this claim from every other of the same place: after a rebuild, or when its time is up, a job may be claimed again.
     pub number: u64,
-    /// The job as it was offered, where the adapter keeps it; the Store has it in any case.
+    /// The job as it was offered for this very place, where the adapter keeps it; the Store has it in any case.
     pub job: Option<Arc<Job>>,
 }
 

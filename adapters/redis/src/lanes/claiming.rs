@@ -76,7 +76,10 @@ impl RedisLanes {
         let claims = answer.records(|claim| {
             let (seat, lane, member) = (index(claim.number()?)?, index(claim.number()?)?, claim.text()?);
             let (key, job_id) = names::read_member(&member)?;
-            Some(Claim { seat, job_id, lane: lanes.get(lane)?.key.clone(), key, number, job: recent.take(key) })
+            let lane = lanes.get(lane)?.key.clone();
+            // It may have been offered for another lane since.
+            let job = recent.take(key).filter(|job| job.lane() == lane);
+            Some(Claim { seat, job_id, lane, key, number, job })
         })?;
         Some(Claimed { claims, again_at })
     }

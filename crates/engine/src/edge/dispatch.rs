@@ -141,26 +141,30 @@ impl Inner {
         self.wake.dispatch.notify_one();
     }
 
-    /// Pairs claims with their jobs. A claim whose job does not wait any more is settled.
+    /// Pairs claims with their jobs. A claim whose job does not wait any more, or not in this place, is settled.
     pub(super) async fn tickets(&self, claims: Vec<Claim>, began: Since, plan: &Plan) -> Vec<Ticket> {
         let missing: Vec<_> = claims.iter().filter(|c| c.job.is_none()).map(|c| c.job_id.clone()).collect();
         let mut loaded = self.load_surely(&missing).await.into_iter();
         let claiming = self.traces.lap(began);
         let mut tickets = Vec::with_capacity(claims.len());
-        let mut gone = Vec::new();
+        let (mut gone, mut elsewhere) = (Vec::new(), Vec::new());
         for claim in claims {
             let job = claim.job.clone().or_else(|| loaded.next().flatten().map(Arc::new));
             match job.filter(|job| job.state() == JobState::Scheduled) {
-                Some(job) => {
+                Some(job) if is_of(&claim, &job) => {
                     let (seat, routing) = (&plan.seats[claim.seat], plan.routing.clone());
                     let (session, epoch) = (seat.session.clone(), seat.epoch);
                     tickets.push(Ticket { session, epoch, routing, claim, job, claiming });
                 }
-                None => gone.push(gone_from(&claim)),
+                moved => {
+                    gone.push(gone_from(&claim));
+                    elsewhere.extend(moved);
+                }
             }
         }
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
+            self.offer(elsewhere).await;
         }
         tickets
     }
@@ -403,6 +407,12 @@ impl Inner {
 fn is_ours(job: &Job, ticket: &Ticket) -> bool {
     let bound = job.holder().is_some_and(|binding| binding.session == ticket.session);
     bound && job.life.attempt.token == ticket.job.life.attempt.token
+}
+
+/// Whether the job waits where it was claimed. Lanes that missed something may name the place that it has left, and it may not be
+/// due in its new one. What came with the claim was offered there.
+fn is_of(claim: &Claim, job: &Job) -> bool {
+    claim.job.is_some() || job.ready_key() == claim.key && job.lane() == claim.lane
 }
 
 fn gone_from(claim: &Claim) -> Settlement {

@@ -10,6 +10,7 @@ mod dispatching;
 mod families;
 mod lanes;
 mod letters;
+mod limits;
 mod losses;
 mod memos;
 mod numbers;

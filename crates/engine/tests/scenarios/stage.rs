@@ -15,7 +15,7 @@ use lockgate_engine::{
     Acknowledged, Activated, ApiError, Assignment, Attachment, Beat, ConfigText, Engine, FromWorker, Hello, InventoryItem,
     LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
-use lockgate_ports::memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryOutlet, MemoryStore, SeededEntropy};
+use lockgate_ports::memory::{Bounds, MemoryBus, MemoryCounters, MemoryLanes, MemoryOutlet, MemoryStore, SeededEntropy};
 use lockgate_ports::{BreakerMove, Clock, Jobs, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -80,10 +80,20 @@ impl Stage {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::with_lanes(settings, Arc::default())
+    }
+
+    /// Its lanes keep the ids of what waits, and no more.
+    pub(crate) fn with_ids_alone() -> Self {
+        let bounds = Bounds { total_bytes: 0, ..Bounds::default() };
+        Self::with_lanes(Settings::default(), Arc::new(MemoryLanes::new(bounds)))
+    }
+
+    fn with_lanes(settings: Settings, lanes: Arc<MemoryLanes>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(Instant::now()));
         let ground = Ground {
             store: MemoryStore::new(clock.clone()),
-            lanes: Arc::default(),
+            lanes,
             bus: Arc::default(),
             counters: Arc::new(MemoryCounters::new(clock.clone())),
             entropy: Arc::new(SeededEntropy::new(7)),
