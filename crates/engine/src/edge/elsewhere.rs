@@ -120,13 +120,17 @@ impl Edge {
         WorkersSnapshot { workers }
     }
 
-    /// Attempts that no longer count and are not gone yet, here and as far as other processes told of theirs.
-    pub(crate) fn leaving(&self) -> BTreeSet<AttemptToken> {
+    /// Attempts that no longer count and are not gone yet, here and at other processes. None if one of these sessions, which are
+    /// open by the Store, is nobody's whom we hear: its worker may have what nobody told of.
+    pub(crate) fn leaving(&self, open: &[SessionRow]) -> Option<BTreeSet<AttemptToken>> {
         let state = self.state.lock();
+        if !open.iter().all(|row| state.tells_all_of(row)) {
+            return None;
+        }
         let own = state.sessions.values().flat_map(|session| session.leaving.keys());
         let heard =
             state.seen.iter().filter(|(id, seen)| !state.sessions.contains_key(*id) && seen.at.elapsed() < SEEN_LIFE);
-        own.chain(heard.flat_map(|(_, seen)| &seen.sighting.leaving)).cloned().collect()
+        Some(own.chain(heard.flat_map(|(_, seen)| &seen.sighting.leaving)).cloned().collect())
     }
 
     /// What a session of another process was letting go of when it was last heard of: it was closed, so nobody else frees that.
@@ -157,6 +161,16 @@ impl State {
     /// other way round.
     fn seen_of(&self, id: &SessionId, stranger: &Stranger) -> Option<&Seen> {
         self.seen.get(id).filter(|seen| seen.sighting.epoch >= stranger.epoch && seen.at.elapsed() < SEEN_LIFE)
+    }
+
+    /// Whether everything is known that a session is letting go of: it is attached here, or its process told all of it lately.
+    fn tells_all_of(&self, row: &SessionRow) -> bool {
+        if let Some(own) = self.sessions.get(&row.session) {
+            return own.epoch >= row.epoch;
+        }
+        self.seen.get(&row.session).is_some_and(|Seen { sighting, at }| {
+            sighting.epoch >= row.epoch && at.elapsed() < SEEN_LIFE && sighting.leaving.len() < LEAVING_MAX
+        })
     }
 
     fn forget_unseen(&mut self) {

@@ -247,10 +247,11 @@ impl Edge {
     }
 
     /// Tells a worker that an attempt no longer counts. True if it was sent there: then it takes its place, and its limits, until
-    /// the worker has let go of it. A process that the worker is attached to hears of it by itself.
+    /// the worker has let go of it. A process that the worker is attached to hears of it by itself; one that is attached nowhere yet
+    /// comes back with the attempt, or its session ends.
     pub(crate) fn stop(&self, id: &SessionId, token: &AttemptToken, job: &Job) -> bool {
         let mut state = self.state.lock();
-        let Some(session) = state.sessions.get_mut(id) else { return state.elsewhere.contains_key(id) };
+        let Some(session) = state.sessions.get_mut(id) else { return true };
         let reason = job.life.last_error.as_ref().map_or("superseded", |failure| failure.reason.as_str());
         let job_id = job.request.job_id.clone();
         session.outbound.tell(ToWorker::Stop { job_id, token: token.clone(), reason: reason.into() });

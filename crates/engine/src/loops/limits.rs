@@ -1,23 +1,30 @@
-//! Compares what limits count with the attempts that workers really hold, so that nothing leaks for long.
+//! Compares what limits count with the attempts that workers really hold, so that nothing leaks for long and nothing runs uncounted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, JobId, PoolName, SessionId};
-use lockgate_ports::{Hold, StoreError};
+use lockgate_core::pools::Pools;
+use lockgate_ports::{Hold, SessionRow, StoreError};
 use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
 
-/// Attempts that were counted when nobody held them. Another process may be waiting for their worker to let go of them and not have
-/// told yet: only what is still counted at the next look, and nobody's by then, has leaked.
-type Suspects = BTreeSet<AttemptToken>;
+/// What the last look found. Another process may be about to say something that explains it: only what is found again at the next
+/// look is wrong.
+#[derive(Default)]
+struct Doubts {
+    /// Attempts that were counted when nobody held them. Their worker may be letting go of them.
+    over: BTreeSet<AttemptToken>,
+    /// Attempts that were held when no limit counted them. The lanes may not have been told yet.
+    uncounted: BTreeSet<AttemptToken>,
+}
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    let mut suspects = Suspects::new();
+    let mut doubts = Doubts::default();
     while tick(&mut stop, inner.settings.limits_every).await {
-        if let Err(error) = inner.limits_once(&mut suspects).await {
+        if let Err(error) = inner.limits_once(&mut doubts).await {
             inner.health.store_failed(&error);
             tracing::warn!(%error, "limits could not be compared; trying again with the next tick");
         }
@@ -25,23 +32,30 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    /// Frees what no worker holds. Asked first and compared second: an attempt that begins in between is no leak.
-    async fn limits_once(&self, suspects: &mut Suspects) -> Result<(), StoreError> {
-        let suspected = std::mem::take(suspects);
+    /// Counts what runs uncounted, and frees what no worker holds. The lanes are asked first and compared second: an attempt that
+    /// begins in between is no leak.
+    async fn limits_once(&self, doubts: &mut Doubts) -> Result<(), StoreError> {
+        let before = std::mem::take(doubts);
         if !self.leads(Lead::Limits, self.settings.limits_every).await? {
             return Ok(());
         }
         let Ok(counted) = self.ports.lanes.holding().await else {
-            *suspects = suspected;
+            *doubts = before;
             return Ok(());
         };
-        if counted.is_empty() {
+        let counted: BTreeSet<AttemptToken> = counted.into_iter().collect();
+        let open = self.ports.store.open_sessions().await?;
+        let held = self.held_by(&open).await?;
+        let tokens: BTreeSet<AttemptToken> = held.iter().map(|hold| hold.token.clone()).collect();
+        doubts.uncounted = tokens.difference(&counted).cloned().collect();
+        self.count_missed(held, &before.uncounted, &doubts.uncounted).await;
+        let Some(leaving) = self.edge.leaving(&open) else {
+            // Somebody whom nobody here can hear may be waiting for a worker to let go.
+            doubts.over = before.over;
             return Ok(());
-        }
-        let mut held: BTreeSet<_> = self.held_by_workers().await?.into_iter().map(|hold| hold.token).collect();
-        held.append(&mut self.edge.leaving());
-        *suspects = counted.into_iter().filter(|token| !held.contains(token)).collect();
-        let leaked: Vec<_> = suspects.intersection(&suspected).cloned().collect();
+        };
+        doubts.over = counted.into_iter().filter(|token| !tokens.contains(token) && !leaving.contains(token)).collect();
+        let leaked: Vec<_> = doubts.over.intersection(&before.over).cloned().collect();
         if leaked.is_empty() {
             return Ok(());
         }
@@ -53,11 +67,29 @@ impl Inner {
         Ok(())
     }
 
+    /// Whoever dispatched these died before it told the lanes. One that ends at this moment is found to be over at the next looks.
+    async fn count_missed(&self, held: Vec<Hold>, before: &BTreeSet<AttemptToken>, now: &BTreeSet<AttemptToken>) {
+        let routing = self.routing();
+        let missed = |hold: &Hold| now.contains(&hold.token) && before.contains(&hold.token);
+        let missed: Vec<Hold> = held.into_iter().filter(|hold| missed(hold) && is_limited(&routing.pools, hold)).collect();
+        if missed.is_empty() {
+            return;
+        }
+        tracing::warn!(attempts = missed.len(), "attempts ran that no limit counted; they are counted now");
+        self.metrics.sharing.uncounted(missed.len());
+        self.ports.lanes.hold(missed).await;
+    }
+
     /// Every attempt that the Store says a worker holds.
     pub(crate) async fn held_by_workers(&self) -> Result<Vec<Hold>, StoreError> {
-        let mut rows = self.ports.store.open_sessions().await?;
-        rows.extend(self.ports.store.closed_holding().await?);
-        let pools: BTreeMap<SessionId, PoolName> = rows.into_iter().map(|row| (row.session, row.profile.pool)).collect();
+        self.held_by(&self.ports.store.open_sessions().await?).await
+    }
+
+    /// What these sessions hold by the Store, and those that are closed.
+    async fn held_by(&self, open: &[SessionRow]) -> Result<Vec<Hold>, StoreError> {
+        let closed = self.ports.store.closed_holding().await?;
+        let pool = |row: &SessionRow| (row.session.clone(), row.profile.pool.clone());
+        let pools: BTreeMap<SessionId, PoolName> = open.iter().chain(&closed).map(pool).collect();
         let sessions: Vec<SessionId> = pools.keys().cloned().collect();
         let bound = self.ports.store.bound(&sessions).await?;
         let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
@@ -73,4 +105,10 @@ impl Inner {
         }
         Ok(holds)
     }
+}
+
+/// Whether anything bounds what is held. Lanes keep nothing of the rest.
+fn is_limited(pools: &Pools, hold: &Hold) -> bool {
+    let bounded = pools.pool(&hold.pool).is_some_and(|pool| pool.max_concurrent.is_some());
+    bounded || !pools.limits(&hold.lane).is_empty()
 }

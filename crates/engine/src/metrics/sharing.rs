@@ -23,6 +23,7 @@ struct ByTenant {
 #[derive(Clone)]
 pub(crate) struct SharingMetrics {
     leaked: Counter,
+    uncounted: Counter,
     rebuilt: Counter,
     reachable: Gauge,
     share_error: Family<ByTenant, Seconds>,
@@ -35,6 +36,9 @@ impl SharingMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let leaked = Counter::default();
         registry.register("limits_leaked", "Attempts that a limit still counted after their end", leaked.clone());
+        let uncounted = Counter::default();
+        let help = "Attempts that ran without counting for their limits until they were found";
+        registry.register("limits_uncounted", help, uncounted.clone());
         let rebuilt = Counter::default();
         registry.register("lanes_rebuilt", "Times that shared lanes were filled from the Store again", rebuilt.clone());
         let reachable = Gauge::default();
@@ -49,11 +53,15 @@ impl SharingMetrics {
         registry.register("tenant_share_error_ratio", help, share_error.clone());
         let oldest_wait = Family::<ByTenant, Seconds>::default();
         registry.register("tenant_oldest_wait_seconds", "Wait of a tenant's oldest ready job", oldest_wait.clone());
-        Self { leaked, rebuilt, reachable, share_error, oldest_wait, shown: std::sync::Arc::default() }
+        Self { leaked, uncounted, rebuilt, reachable, share_error, oldest_wait, shown: std::sync::Arc::default() }
     }
 
     pub(crate) fn leaked(&self, count: usize) {
         self.leaked.inc_by(count as u64);
+    }
+
+    pub(crate) fn uncounted(&self, count: usize) {
+        self.uncounted.inc_by(count as u64);
     }
 
     pub(crate) fn rebuilt(&self) {

@@ -1,13 +1,17 @@
 //! Limits: what lanes count is what workers hold, whatever was missed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::job::Outcome;
+use lockgate_core::ids::{AttemptToken, JobId};
+use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Json, NewJob};
+use lockgate_engine::{Assignment, ToWorker};
 use lockgate_ports::Lanes;
+use tokio::time::Instant;
 
-use super::stage::{Hand, Kind, Stage, job};
+use super::stage::{Hand, Kind, Stage, caller, job};
 
 const ONE_AT_A_TIME: &str = "topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
 
@@ -47,4 +51,108 @@ async fn a_place_that_its_job_has_left_is_claimed_once_and_holds_nothing_up() {
     worker.report(&assignment, done()).await;
     pass(&mut worker, Duration::from_secs(20)).await;
     assert_eq!(worker.take().await.job.request.job_id, id);
+}
+
+/// Whoever dispatched it died between its commit and its word to the lanes.
+#[tokio::test(start_paused = true)]
+async fn what_runs_without_counting_is_counted_within_a_minute() {
+    let stage = Stage::new();
+    stage.pools(ONE_AT_A_TIME).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    let token = assignment.job.life.attempt.token.clone();
+    stage.lanes.release(vec![token.clone()]).await;
+    assert!(stage.lanes.holding().await.expect("in memory").is_empty());
+    pass(&mut worker, Duration::from_secs(70)).await;
+    assert_eq!(stage.lanes.holding().await.expect("in memory"), [token]);
+    assert!((stage.number("lockgate_limits_uncounted_total") - 1.0).abs() < f64::EPSILON);
+    let second = stage.submit(job("t")).await;
+    stage.until_reason(&second, "limit_full").await;
+    worker.report_late(&assignment, done()).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+/// The bus is away, so nobody tells what a worker elsewhere has not let go of.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_freed_while_the_process_of_a_worker_cannot_be_heard() {
+    let leader = Stage::shared();
+    leader.pools(ONE_AT_A_TIME).await;
+    let mut here = Hand::attach_as(&leader.engine, "here", &Kind::of("p", &["other"], 1)).await;
+    // By then it leads.
+    pass(&mut here, Duration::from_secs(40)).await;
+    let other = leader.beside_unheard();
+    let mut worker = Hand::attach_as(&other.engine, "w", &Kind::of("p", &["*"], 9)).await;
+    let first = other.submit(job("t")).await;
+    let assignment = worker.take().await;
+    leader.engine.cancel(&caller(), &first, None).await.expect("cancelled");
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    let second = other.submit(job("t")).await;
+    for _ in 0..70 {
+        worker.beat().await;
+        pass(&mut here, Duration::ZERO).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    other.until_reason(&second, "limit_full").await;
+    worker.let_go(&assignment).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+/// The first of two jobs, of which one may run at a time, was cancelled by a server that had been started again, before the first
+/// one's worker came back to it.
+struct Away {
+    stage: Stage,
+    /// What that worker holds, and the highest assignment it took.
+    held: BTreeMap<AttemptToken, JobId>,
+    highest: u64,
+    assignment: Assignment,
+    second: JobId,
+    /// A worker with room for the second job.
+    other: Hand,
+}
+
+async fn cancelled_before_its_worker_came_back() -> Away {
+    let stage = Stage::new();
+    stage.pools(ONE_AT_A_TIME).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["*"], 1)).await;
+    let first = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    stage.until(&first, |job| job.state() == JobState::Running).await;
+    let (held, highest) = worker.into_inventory();
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let mut other = Hand::attach_as(&stage.engine, "other", &Kind::of("p", &["*"], 1)).await;
+    let second = stage.submit(job("t")).await;
+    stage.engine.cancel(&caller(), &first, None).await.expect("cancelled");
+    pass(&mut other, Duration::from_secs(2)).await;
+    stage.until_reason(&second, "limit_full").await;
+    Away { stage, held, highest, assignment, second, other }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_stopped_before_its_worker_came_back_counts_until_that_has_let_go_of_it() {
+    let away = cancelled_before_its_worker_came_back().await;
+    let Away { stage, held, highest, assignment, second, mut other } = away;
+    let mut worker = Hand::attach_kind(&stage.engine, "w", &Kind::of("p", &["*"], 1), held, highest).await;
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    for _ in 0..50 {
+        worker.beat().await;
+        other.beat().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    stage.until_reason(&second, "limit_full").await;
+    worker.let_go(&assignment).await;
+    stage.until(&second, |job| job.state() == JobState::Dispatched).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_stopped_before_its_worker_came_back_is_freed_soon_after_the_end_of_its_session() {
+    let Away { stage, second, mut other, .. } = cancelled_before_its_worker_came_back().await;
+    let began = Instant::now();
+    while stage.job(&second).await.state() == JobState::Scheduled {
+        other.beat().await;
+        assert!(began.elapsed() < Duration::from_secs(120), "{:?}", stage.engine.why(&caller(), &second).await);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert!(began.elapsed() > Duration::from_secs(5), "its worker may still have been at it: {:?}", began.elapsed());
 }

@@ -19,6 +19,7 @@ const ELSEWHERE: [(&str, &str, &str); 10] = [
     ("lockgate_dag_runs_orphaned_total", "", "crates/engine/tests/scenarios/orphans.rs"),
     ("lockgate_lanes_rebuilt_total", "", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_limits_leaked_total", "", "crates/engine/tests/scenarios/pools.rs"),
+    ("lockgate_limits_uncounted_total", "", "crates/engine/tests/scenarios/limits.rs"),
     ("lockgate_output_policy_skipped_total", "topic", "crates/engine/tests/scenarios/outputs.rs"),
     ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_stale_jobs", "state", "crates/engine/src/metrics/loops.rs"),
