@@ -112,6 +112,21 @@ async fn a_server_that_hangs_is_away_within_the_timeout_and_comes_back() {
     assert_eq!(seqs(&claim(&lanes).await), [0, 1, 2]);
 }
 
+#[tokio::test]
+async fn what_ended_while_the_server_was_away_is_freed_when_it_is_back() {
+    let (server, lanes) = start().await;
+    let limits = "topics: {'*': default}\npools: {default: {max_concurrent: 2}}";
+    let pools = Arc::new(lockgate_core::pools::Pools::load("pools.yaml", limits).unwrap());
+    lanes.adopt(Layout { version: 2, pools }, Vec::new()).await;
+    let hold = |n: i64| Hold { lane: job(&Spec::default(), n).lane(), pool: DEFAULT_POOL.into(), token: token(n) };
+    lanes.hold(vec![hold(0), hold(1)]).await;
+    server.pause();
+    assert!(!lanes.release(vec![token(0)]).await);
+    server.resume();
+    until(&lanes, &Condition::Behind).await;
+    assert_eq!(lanes.holding().await.unwrap(), [token(1)]);
+}
+
 /// Somebody else may have said something that was not heard, and be gone before it could make good for it.
 #[tokio::test]
 async fn whoever_saw_an_outage_has_the_lanes_rebuilt_after_it() {

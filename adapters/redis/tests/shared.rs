@@ -177,6 +177,23 @@ async fn a_process_with_an_older_layout_does_nothing_until_it_adopts_and_is_behi
     assert_eq!(seqs(&claim(&early, 9).await), [1]);
 }
 
+/// Between the new pools and the moment in which a process hears of them, attempts of its workers end.
+#[tokio::test]
+async fn what_ended_under_an_older_layout_is_freed_as_soon_as_the_new_one_is_adopted() {
+    let options = options();
+    let (late, _) = process(&options, 1, TWO_AT_ONCE).await;
+    late.rebuild(Vec::new()).await;
+    late.offer((0..3).map(|n| Arc::new(job(&Spec::default(), n))).collect()).await;
+    let claims = claim(&late, 9).await;
+    late.settle(claims.into_iter().map(sent).collect()).await;
+    let (early, adopted) = process(&options, 2, TWO_AT_ONCE).await;
+    assert_eq!(adopted, Adopted::Anew);
+    assert!(!late.release(vec![token(0)]).await, "not heard");
+    assert_eq!(early.holding().await.unwrap(), [token(0), token(1)]);
+    assert_eq!(late.adopt(layout(2, TWO_AT_ONCE), Vec::new()).await, Adopted::Already);
+    assert_eq!(early.holding().await.unwrap(), [token(1)]);
+}
+
 #[tokio::test]
 async fn lanes_that_were_laid_out_and_never_filled_are_behind_for_everybody() {
     let options = options();

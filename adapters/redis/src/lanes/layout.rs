@@ -20,6 +20,15 @@ const STEP: usize = 500;
 
 impl RedisLanes {
     pub(super) async fn adopt_layout(&self, layout: Layout, held: Vec<Hold>) -> Result<Adopted, Refused> {
+        let adopted = self.try_adopt(layout, held).await?;
+        if adopted != Adopted::Outdated {
+            // After what is held was counted, or what ended meanwhile would count again.
+            self.release_unheard().await;
+        }
+        Ok(adopted)
+    }
+
+    async fn try_adopt(&self, layout: Layout, held: Vec<Hold>) -> Result<Adopted, Refused> {
         let book = Arc::new(Book::new(layout.version, layout.pools));
         let told = Told { version: book.version, body: String::new(), rest: Vec::new() };
         // Made again after it went through unheard, it would answer that nothing is to be done.
@@ -61,6 +70,7 @@ impl RedisLanes {
             // Others look after these lanes until this process learns of their layout.
             return Condition::Sound;
         }
+        self.release_unheard().await;
         let behind = self.heard.lock().is_behind(&meta.rebuilds);
         if behind || !meta.built { Condition::Behind } else { Condition::Sound }
     }

@@ -8,8 +8,13 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{BATCH_MAX, RedisLanes};
 use crate::scripts::SCRIPTS;
 
+/// Attempts kept to be said again; what goes beyond is found by whoever compares limits with the Store.
+const UNHEARD_MAX: usize = 50_000;
+
 pub(super) struct Releases {
     waiting: Mutex<Waiting>,
+    /// Over, and not heard: the server was away, or followed pools that this process had not adopted yet.
+    unheard: Mutex<Vec<AttemptToken>>,
     /// Whoever has it speaks for all that wait.
     turn: Semaphore,
 }
@@ -22,7 +27,7 @@ struct Waiting {
 
 impl Default for Releases {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), turn: Semaphore::new(1) }
+        Self { waiting: Mutex::default(), unheard: Mutex::default(), turn: Semaphore::new(1) }
     }
 }
 
@@ -38,10 +43,16 @@ impl Releases {
     fn take(&self) -> Waiting {
         std::mem::take(&mut *self.waiting.lock())
     }
+
+    fn keep(&self, tokens: &[AttemptToken]) {
+        let mut unheard = self.unheard.lock();
+        let room = UNHEARD_MAX.saturating_sub(unheard.len());
+        unheard.extend(tokens.iter().take(room).cloned());
+    }
 }
 
 impl RedisLanes {
-    /// What is not heard is found by whoever compares limits with the Store.
+    /// What is not heard is said again with the next ones.
     pub(super) async fn release_together(&self, attempts: Vec<AttemptToken>) -> bool {
         let mut answer = self.releases.ask(attempts.clone());
         let Ok(_turn) = self.releases.turn.acquire().await else { return false };
@@ -54,7 +65,7 @@ impl RedisLanes {
         }
         let Waiting { mut tokens, callers } = self.releases.take();
         tokens.extend(own);
-        let claimable = self.release_all(&tokens).await;
+        let claimable = self.release_all(tokens).await;
         for caller in callers {
             // One that went away does not want its answer.
             let _ = caller.send(claimable);
@@ -62,13 +73,27 @@ impl RedisLanes {
         claimable
     }
 
-    async fn release_all(&self, attempts: &[AttemptToken]) -> bool {
+    /// Says what was not heard before, if there is anything.
+    pub(super) async fn release_unheard(&self) {
+        if !self.releases.unheard.lock().is_empty() {
+            self.release_all(Vec::new()).await;
+        }
+    }
+
+    /// These, and what was not heard before. Said twice, it frees once.
+    async fn release_all(&self, mut attempts: Vec<AttemptToken>) -> bool {
         let book = self.book();
-        let mut claimable = false;
+        attempts.append(&mut self.releases.unheard.lock());
+        let (mut claimable, mut said) = (false, 0);
         for batch in attempts.chunks(BATCH_MAX) {
             let tokens = batch.iter().map(|token| token.as_str().to_owned()).collect();
-            let released = self.say(&book, &SCRIPTS.release, "{}".to_owned(), tokens).await;
-            claimable |= released.is_ok_and(|mut answer| answer.number() == Some(1));
+            let Ok(mut answer) = self.say(&book, &SCRIPTS.release, "{}".to_owned(), tokens).await else {
+                // Nor would the rest be heard now.
+                self.releases.keep(&attempts[said..]);
+                break;
+            };
+            said += batch.len();
+            claimable |= answer.number() == Some(1);
         }
         claimable
     }
