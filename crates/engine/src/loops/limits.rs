@@ -95,10 +95,10 @@ impl Inner {
         let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
         let mut holds = Vec::with_capacity(ids.len());
         for page in ids.chunks(self.settings.batch_max) {
-            // One that moved on since is not held, or by another worker that is known here, or begins only now.
+            // One that moved on since, or whose result waits to be checked, is not held, or by another worker that is known here, or
+            // begins only now.
             for job in self.ports.store.load(page).await?.into_iter().flatten() {
-                let binding = job.life.attempt.binding.as_ref().filter(|_| job.state().is_held());
-                if let Some(pool) = binding.and_then(|binding| pools.get(&binding.session)) {
+                if let Some(pool) = job.holder().and_then(|binding| pools.get(&binding.session)) {
                     holds.push(Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() });
                 }
             }
