@@ -7,6 +7,9 @@ mod load;
 mod observer;
 mod proxy;
 mod stage;
+mod work;
+
+use std::path::PathBuf;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +24,8 @@ use stage::Stage;
 /// Break an installation of its own on purpose, under load, and show how it recovers and that no job is lost or doubled
 #[derive(Args, Debug)]
 #[command(after_long_help = "A fault is named by what it strikes and how: server-kill, worker-stop, client-half-open, \
-    postgres-cut and so on. What was acknowledged, and did not end well, is lost; what ended twice is doubled. \
+    postgres-cut and so on. A blow to one of several is for the scheduler that leads, or for the worker that holds most. \
+    What was acknowledged, and did not end well, is lost; what ended twice is doubled. \
     With either, or without recovery, the exit code is 5.")]
 pub(crate) struct Chaos {
     /// Shorter silences and stops
@@ -35,6 +39,10 @@ pub(crate) struct Chaos {
     /// Several processes on the PostgreSQL, Redis and NATS that the environment names, instead of one on a folder of its own
     #[arg(long)]
     cluster: bool,
+
+    /// Also write the rows to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
 
     #[command(flatten)]
     servers: ServerArgs,
@@ -52,6 +60,10 @@ impl Chaos {
             _ = interrupt.recv() => return Err(CliError::Usage("interrupted; the installation is gone".to_owned())),
             _ = terminate.recv() => return Err(CliError::Usage("ended; the installation is gone".to_owned())),
         };
+        if let Some(file) = self.rows {
+            let text = serde_json::to_string_pretty(&rows).map_err(|error| CliError::Server(error.to_string()))?;
+            std::fs::write(file, text)?;
+        }
         show(&rows, out)?;
         Ok(if rows.iter().all(Row::is_good) { Exit::Success } else { Exit::Conflict })
     }
@@ -81,21 +93,29 @@ fn chosen(all: Vec<Fault>, names: &[String]) -> Result<Vec<Fault>, CliError> {
 async fn strike_all(servers: Option<&Servers>, faults: &[Fault], quick: bool, out: Output) -> Result<Vec<Row>, CliError> {
     let mut stage = Stage::start(servers, quick).await?;
     let mut rows = Vec::with_capacity(faults.len());
-    for fault in faults {
+    for (n, fault) in faults.iter().enumerate() {
         let row = match fault.impossible() {
             Some(why) => Row::skipped(*fault, why),
-            None => drill(&mut stage, *fault, quick).await?,
+            None => match drill(&mut stage, *fault, quick).await {
+                Ok(row) => row,
+                // What it left behind must not spoil the rows after it.
+                Err(error) => {
+                    stage = Stage::start(servers, quick).await?;
+                    Row::broken(*fault, error.to_string())
+                }
+            },
         };
-        out.remark(&line(&row));
+        out.remark(&format!("{} of {}: {}", n + 1, faults.len(), line(&row)));
         rows.push(row);
     }
     Ok(rows)
 }
 
 fn line(row: &Row) -> String {
-    match row.skipped {
-        Some(why) => format!("{}: not done: {why}", row.fault),
-        None => format!(
+    match (row.skipped, &row.broken) {
+        (Some(why), _) => format!("{}: not done: {why}", row.fault),
+        (None, Some(why)) => format!("{}: broke off: {why}", row.fault),
+        (None, None) => format!(
             "{}: detected after {}, recovered after {}; {} jobs, {} lost, {} doubled, {} run again",
             row.fault,
             span(row.detected_ms, "-"),
@@ -119,9 +139,10 @@ fn show(rows: &[Row], out: Output) -> Result<(), CliError> {
     }
     let count = |count: usize| Field::number(&count).toned(if count == 0 { Tone::Good } else { Tone::Bad });
     let row = |row: &Row| {
-        let times = match row.skipped {
-            Some(_) => ["not done".to_owned(), "-".to_owned(), "-".to_owned()],
-            None => [span(Some(row.lasted_ms), "-"), span(row.detected_ms, "-"), span(row.recovered_ms, "never")],
+        let times = match (row.skipped, &row.broken) {
+            (Some(_), _) => ["not done".to_owned(), "-".to_owned(), "-".to_owned()],
+            (None, Some(_)) => ["broke off".to_owned(), "-".to_owned(), "never".to_owned()],
+            (None, None) => [span(Some(row.lasted_ms), "-"), span(row.detected_ms, "-"), span(row.recovered_ms, "never")],
         };
         let mut fields = vec![Field::text(&row.fault)];
         fields.extend(times.iter().map(Field::number));
@@ -134,7 +155,28 @@ fn show(rows: &[Row], out: Output) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
     use super::*;
+
+    /// The faults that a table of a page has, between the marks that `make recovery` writes it between.
+    fn named(page: &str, mark: &str) -> BTreeSet<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+        let text = std::fs::read_to_string(path).expect("the page");
+        let (_, from) = text.split_once(&format!("<!-- {mark}: generated -->")).expect("the beginning of the table");
+        let (table, _) = from.split_once(&format!("<!-- {mark}: end -->")).expect("the end of the table");
+        let name = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+        table.lines().filter_map(name).collect()
+    }
+
+    #[test]
+    fn the_recovery_tables_have_every_fault_and_no_other() {
+        let names = |cluster: bool| Fault::all(cluster).iter().map(|fault| fault.name()).collect::<BTreeSet<_>>();
+        assert_eq!(named("docs/resilience.md", "recovery embedded"), names(false));
+        assert_eq!(named("docs/resilience.md", "recovery cluster"), names(true));
+        assert_eq!(named("README.md", "recovery"), &names(false) | &names(true));
+    }
 
     #[test]
     fn faults_are_chosen_by_name_and_unknown_ones_are_refused() {
@@ -157,11 +199,13 @@ mod tests {
             doubled: 0,
             repeated: 3,
             skipped: None,
+            broken: None,
         };
         assert!(good().is_good());
         assert!(!Row { lost: 1, ..good() }.is_good());
         assert!(!Row { doubled: 1, ..good() }.is_good());
         assert!(!Row { recovered_ms: None, ..good() }.is_good());
+        assert!(!Row::broken(Fault::all(false)[0], "no worker".to_owned()).is_good());
         let skipped = Row::skipped(Fault::all(false)[0], "not here");
         assert!(skipped.is_good());
         assert_eq!((span(Some(1_239), "-"), span(None, "never")), ("1.23 s".to_owned(), "never".to_owned()));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cluster::Ground;
 use super::harness::binary;
 
 #[tokio::test]
@@ -17,6 +18,20 @@ async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
         // Between two calls a server may be killed and back before anybody notices.
         assert!(row["recovered_ms"].is_u64(), "{row}");
     }
+}
+
+#[tokio::test]
+async fn when_the_scheduler_that_leads_is_killed_another_one_leads_and_what_waits_for_a_time_goes_on() {
+    let ground = Ground::start();
+    let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());
+    let servers = ["--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
+    let mut chaos = binary();
+    chaos.args(["--json", "chaos", "--cluster", "--quick", "--fault", "scheduler-kill"]).args(servers);
+    let output = chaos.output().await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    assert!(rows[0]["detected_ms"].is_u64(), "who was struck led, and somebody else leads now: {rows:?}");
+    assert!(rows[0]["recovered_ms"].is_u64(), "{rows:?}");
 }
 
 #[tokio::test]

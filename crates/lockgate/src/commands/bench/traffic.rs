@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lockgate_proto::v1;
+use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,6 +31,7 @@ pub(in crate::commands) struct Client {
     /// Of its own, so that what others left in a shared database is not mistaken for its work.
     tenant: AsciiMetadataValue,
     channels: Vec<SchedulerClient<Channel>>,
+    orchestrator: OrchestratorClient<Channel>,
 }
 
 /// Large windows: a batch of a thousand jobs is one message.
@@ -44,15 +46,17 @@ pub(super) async fn channel(api: &str) -> Result<Channel, CliError> {
 
 impl Client {
     pub(in crate::commands) async fn connect(api: &str) -> Result<Self, CliError> {
-        let mut channels = Vec::with_capacity(CONNECTIONS);
-        for _ in 0..CONNECTIONS {
+        let first = channel(api).await?;
+        let orchestrator = OrchestratorClient::new(first.clone());
+        let mut channels = vec![SchedulerClient::new(first).max_decoding_message_size(32 << 20)];
+        while channels.len() < CONNECTIONS {
             channels.push(SchedulerClient::new(channel(api).await?).max_decoding_message_size(32 << 20));
         }
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| CliError::Server(error.to_string()))?;
         let tenant = format!("bench-{:016x}", u64::from_be_bytes(random));
         let tenant = tenant.parse().map_err(|_| CliError::Server("a tenant's name is plain text".to_owned()))?;
-        Ok(Self { api: api.to_owned(), tenant, channels })
+        Ok(Self { api: api.to_owned(), tenant, channels, orchestrator })
     }
 
     /// The same client at a server that has come back, maybe elsewhere.
@@ -68,6 +72,10 @@ impl Client {
 
     pub(in crate::commands) fn stub(&self) -> SchedulerClient<Channel> {
         self.channels[0].clone()
+    }
+
+    pub(in crate::commands) fn orchestrator(&self) -> OrchestratorClient<Channel> {
+        self.orchestrator.clone()
     }
 
     /// Submits `count` no-ops. The acknowledged ids.

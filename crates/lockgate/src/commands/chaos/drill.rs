@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::fault::{Fault, Notice, Part};
 use super::ledger::{Tally, tally};
-use super::load::Load;
-use super::observer::Observer;
+use super::load::{Load, Work, ids};
+use super::observer::{Observer, leading, seen};
 use super::proxy::Wire;
 use super::stage::Stage;
 use crate::error::CliError;
@@ -24,8 +24,12 @@ const LAST_LOOK: Duration = Duration::from_millis(200);
 /// Workers dial again at once after a stream that lasted, and later and later after short ones: nothing of the fault before
 /// may be left.
 const QUIET: Duration = Duration::from_secs(11);
-/// Jobs before the fault and after recovery.
+/// Jobs after recovery.
 const AROUND: usize = 100;
+/// As many before the fault, so that there is something of every kind: some that wait for a time, some that are held.
+const BEFORE: usize = 300;
+/// How often it is looked who leads, or who holds most.
+const AIM_EVERY: Duration = Duration::from_millis(100);
 
 /// One line of the recovery table. Times count from the moment of the blow.
 #[derive(Debug, Serialize)]
@@ -45,11 +49,18 @@ pub(super) struct Row {
     /// Why it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<&'static str>,
+    /// Why it could not be brought to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) broken: Option<String>,
 }
 
 impl Row {
     pub(super) fn skipped(fault: Fault, why: &'static str) -> Self {
-        Self::of(fault, Duration::ZERO, Tally::default(), (None, None), Some(why))
+        Self { skipped: Some(why), ..Self::of(fault, Duration::ZERO, Tally::default(), (None, None)) }
+    }
+
+    pub(super) fn broken(fault: Fault, why: String) -> Self {
+        Self { broken: Some(why), ..Self::of(fault, Duration::ZERO, Tally::default(), (None, None)) }
     }
 
     fn of(
@@ -57,7 +68,6 @@ impl Row {
         lasted: Duration,
         tally: Tally,
         (detected, recovered): (Option<Duration>, Option<Duration>),
-        skipped: Option<&'static str>,
     ) -> Self {
         let Tally { jobs, lost, doubled, repeated } = tally;
         Self {
@@ -69,13 +79,15 @@ impl Row {
             lost,
             doubled,
             repeated,
-            skipped,
+            skipped: None,
+            broken: None,
         }
     }
 
     /// Whether the promises were kept.
     pub(super) fn is_good(&self) -> bool {
-        self.skipped.is_some() || (self.lost == 0 && self.doubled == 0 && self.recovered_ms.is_some())
+        let kept = self.lost == 0 && self.doubled == 0 && self.recovered_ms.is_some();
+        self.skipped.is_some() || (self.broken.is_none() && kept)
     }
 }
 
@@ -85,28 +97,26 @@ fn millis(span: Duration) -> u64 {
 
 /// Strikes once and counts.
 pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Result<Row, CliError> {
-    let halted = |what: &str| CliError::Server(format!("{}: {what}", fault.name()));
     if fault.part == Part::Gateway {
         stage.bring_worker_back().await?;
-        let struck = Observer::at(stage.places(Part::Worker).swap_remove(0)).await?;
-        let there = struck.until(Instant::now() + PATIENCE, async || struck.holds_worker().await).await;
+        let gateway = Observer::at(stage.places(Part::Worker).swap_remove(0)).await?;
+        let first = async || gateway.held().await.iter().any(|(worker, _)| *worker == 0);
+        let there = gateway.until(Instant::now() + PATIENCE, first).await;
         there.ok_or_else(|| halted("the worker did not attach to the gateway"))?;
     }
-    let observer = match fault.part {
-        Part::Worker => Observer::beside_worker(stage.places(fault.part)).await?,
-        part => Observer::at(stage.places(part).swap_remove(0)).await?,
-    };
+    let observer = Observer::at(stage.places(fault.part).swap_remove(0)).await?;
     observer.until_complete(Instant::now() + PATIENCE).await.ok_or_else(|| halted("the workers did not attach"))?;
     let ways = stage.client_wires.iter().map(|wire| wire.url()).collect();
     // Ids are for the whole installation, which may have seen an earlier run.
     let random = getrandom::u32().map_err(|error| CliError::Usage(format!("no randomness: {error}")))?;
-    let load = Load::start(observer.client(), ways, format!("{}-{random:08x}", fault.name()));
-    load.go_on(AROUND).await?;
+    let load = Load::start(observer.client(), ways, format!("{}-{random:08x}", fault.name())).await?;
+    load.go_on(BEFORE).await?;
 
     if !quick && [Part::Worker, Part::Gateway].contains(&fault.part) {
         tokio::time::sleep(QUIET).await;
     }
 
+    let observer = aim(stage, observer, fault.part).await?;
     let watching = Watching::begin(stage, &observer, &load, fault).await;
     let (strikes, struck) = oneshot::channel();
     let work = async { tokio::join!(stage.suffer(fault, fault.lasts(quick), strikes), watching.recovered(struck)) };
@@ -121,7 +131,43 @@ pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Resul
     observer.until_ended(&acknowledged, Instant::now() + PATIENCE).await;
     let mut found = observer.found().await.ok_or_else(|| halted("the jobs could not be listed"))?;
     observer.read_ends(&mut found).await.ok_or_else(|| halted("the histories could not be read"))?;
-    Ok(Row::of(fault, fault.lasts(quick), tally(&acknowledged, &found), times, None))
+    found.extend(observer.found_runs(&acknowledged).await.ok_or_else(|| halted("the runs could not be read"))?);
+    Ok(Row::of(fault, fault.lasts(quick), tally(&ids(&acknowledged), &found), times))
+}
+
+fn halted(what: &str) -> CliError {
+    CliError::Server(what.to_owned())
+}
+
+/// Among several of a kind, the blow is for the scheduler that leads, or the worker that holds most: to strike one that does
+/// nothing would show nothing. Who looks on does so from where it shows first.
+async fn aim(stage: &mut Stage, observer: Observer, part: Part) -> Result<Observer, CliError> {
+    let deadline = Instant::now() + PATIENCE;
+    match part {
+        Part::Scheduler => {
+            let schedulers = stage.schedulers();
+            let leader = seen(deadline, AIM_EVERY, async || leading(&schedulers).await).await;
+            stage.aim_at_scheduler(leader.ok_or_else(|| halted("no scheduler leads"))?);
+            Ok(observer)
+        }
+        Part::Worker => {
+            let observers: Vec<Observer> = stage.places(part).into_iter().map(|place| observer.moved_to(place)).collect();
+            let most = seen(deadline, AIM_EVERY, async || holds_most(&observers).await).await;
+            let (worker, beside) = most.ok_or_else(|| halted("no worker holds anything"))?;
+            stage.aim_at_worker(worker);
+            observers.into_iter().nth(beside).ok_or_else(|| halted("the installation has no gateway"))
+        }
+        _ => Ok(observer),
+    }
+}
+
+/// The worker that holds most, and which of these sees its stream. None: nobody holds anything.
+async fn holds_most(observers: &[Observer]) -> Option<(usize, usize)> {
+    let mut held = Vec::new();
+    for (beside, observer) in observers.iter().enumerate() {
+        held.extend(observer.held().await.into_iter().map(|(worker, busy)| (busy, worker, beside)));
+    }
+    held.into_iter().max().filter(|(busy, ..)| *busy > 0).map(|(_, worker, beside)| (worker, beside))
 }
 
 /// Does the work, and says what was detected until then: what nobody noticed by the end of it nobody will.
@@ -143,19 +189,21 @@ struct Watching<'a> {
     /// Jobs that had ended before.
     ended: BTreeSet<String>,
     session: Option<String>,
+    leader: Option<String>,
     wires: Vec<Arc<Wire>>,
     dialled: u64,
 }
 
 impl<'a> Watching<'a> {
     async fn begin(stage: &Stage, observer: &'a Observer, load: &'a Load, fault: Fault) -> Self {
-        let session = observer.struck_session().await;
+        let session = observer.session_of(&stage.struck_worker()).await;
+        let leader = observer.leader().await;
         let wires = stage.struck_worker_wires();
         let dialled = wires.iter().map(|wire| wire.dialled()).sum();
         // Most ended long ago.
         let found = observer.found().await.unwrap_or_default();
-        let ended = found.into_iter().filter(|job| job.succeeded).map(|job| job.id).collect();
-        Self { observer, load, notice: fault.notice(), struck: Instant::now(), ended, session, wires, dialled }
+        let ended = found.into_iter().filter(|job| job.well).map(|job| job.id).collect();
+        Self { observer, load, notice: fault.notice(), struck: Instant::now(), ended, session, leader, wires, dialled }
     }
 
     async fn detected(&self) -> Option<Instant> {
@@ -174,23 +222,47 @@ impl<'a> Watching<'a> {
                 let dialled = || self.wires.iter().map(|wire| wire.dialled()).sum::<u64>();
                 self.observer.until(deadline, async || dialled() > self.dialled).await
             }
+            Notice::Lead => {
+                let before = self.leader.as_ref()?;
+                let another = async || self.observer.leader().await.is_some_and(|leader| leader != *before);
+                self.observer.until(deadline, another).await
+            }
             Notice::Readiness => self.observer.until(deadline, async || self.observer.is_troubled().await).await,
         }
     }
 
-    /// When everything acknowledged before the blow had ended, and something submitted after it too.
+    /// When everything acknowledged before the blow had ended, except for what ended in its usual time, and something submitted
+    /// after it too.
     async fn recovered(&self, struck: oneshot::Receiver<()>) -> Option<Instant> {
         // Without a blow there is nothing to recover from.
         struck.await.ok()?;
-        let deadline = self.struck + PATIENCE;
-        let before = self.load.acknowledged();
-        for id in before.difference(&self.ended) {
-            self.observer.until(deadline, async || self.observer.has_ended(id).await).await?;
+        let (held_up, fresh) = tokio::join!(self.held_up_ended(), self.fresh_ended());
+        let (held_up, fresh) = (held_up?, fresh?);
+        Some(held_up.map_or(fresh, |held_up| held_up.max(fresh)))
+    }
+
+    /// When the last that was held up had ended, if anything was. None: something never did.
+    async fn held_up_ended(&self) -> Option<Option<Instant>> {
+        let mut before: Vec<Work> = self.load.acknowledged();
+        before.retain(|work| !self.ended.contains(&work.id));
+        before.sort_by_key(Work::in_time);
+        let mut last = None;
+        for work in before {
+            tokio::time::sleep_until(work.in_time()).await;
+            if self.observer.has_ended(&work).await {
+                continue;
+            }
+            let deadline = self.struck + PATIENCE;
+            last = Some(self.observer.until(deadline, async || self.observer.has_ended(&work).await).await?);
         }
+        Some(last)
+    }
+
+    async fn fresh_ended(&self) -> Option<Instant> {
         let fresh = async || match self.load.acknowledged_since(self.struck) {
-            Some(id) => self.observer.has_ended(&id).await,
+            Some(work) => self.observer.has_ended(&work).await,
             None => false,
         };
-        self.observer.until(deadline, fresh).await
+        self.observer.until(self.struck + PATIENCE, fresh).await
     }
 }

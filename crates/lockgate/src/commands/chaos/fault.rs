@@ -31,8 +31,8 @@ pub(super) enum Blow {
     HalfOpen,
     /// Connections end with RST; new ones work.
     Reset,
-    /// Files may not grow.
-    Full,
+    /// Files may not grow: writes fail, and not as on a full disk.
+    Refuses,
     /// The wall clock jumps.
     Shift,
 }
@@ -54,6 +54,8 @@ pub(super) enum Notice {
     Redial,
     /// A process says that it is not ready, or not wholly.
     Readiness,
+    /// Another process leads.
+    Lead,
     /// It should not show at all.
     Nothing,
 }
@@ -86,7 +88,7 @@ impl Blow {
             Self::Cut => "cut",
             Self::HalfOpen => "half-open",
             Self::Reset => "reset",
-            Self::Full => "full",
+            Self::Refuses => "refuses",
             Self::Shift => "shift",
         }
     }
@@ -108,7 +110,7 @@ impl Fault {
         let mut all = of(processes, &[Blow::Kill, Blow::Stop]);
         all.extend(of(wires, &ON_THE_WIRE));
         if !cluster {
-            all.push(Self { part: Part::Disk, blow: Blow::Full });
+            all.push(Self { part: Part::Disk, blow: Blow::Refuses });
         }
         all.push(Self { part: Part::Clock, blow: Blow::Shift });
         all
@@ -130,7 +132,8 @@ impl Fault {
 
     pub(super) const fn notice(self) -> Notice {
         match (self.part, self.blow) {
-            (_, Blow::Latency) | (Part::Scheduler, _) => Notice::Nothing,
+            (_, Blow::Latency) => Notice::Nothing,
+            (Part::Scheduler, _) => Notice::Lead,
             (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
             (Part::Worker, _) => Notice::Session,
             (Part::Postgres | Part::Redis | Part::Nats, _) => Notice::Readiness,
@@ -151,7 +154,7 @@ impl Fault {
                     15
                 }
             }
-            (Blow::Latency | Blow::Cut | Blow::Full, _) => 3,
+            (Blow::Latency | Blow::Cut | Blow::Refuses, _) => 3,
             // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
             (Blow::HalfOpen, Part::Worker) => 12,
             (Blow::HalfOpen, _) => 6,
@@ -174,6 +177,13 @@ mod tests {
             assert_eq!(names.len(), all.len());
             assert_eq!(names.contains("server-kill"), !cluster);
             assert_eq!(names.contains("postgres-half-open"), cluster);
+        }
+    }
+
+    #[test]
+    fn a_blow_to_the_process_that_leads_shows_by_who_leads_next() {
+        for blow in [Blow::Kill, Blow::Stop] {
+            assert_eq!(Fault { part: Part::Scheduler, blow }.notice(), Notice::Lead);
         }
     }
 }

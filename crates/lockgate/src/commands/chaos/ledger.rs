@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One job as the installation has it in the end.
+/// One job or run as the installation has it in the end.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) id: String,
-    pub(super) succeeded: bool,
+    /// It ended as one of its kind should.
+    pub(super) well: bool,
     pub(super) attempts: u32,
+    /// It was tried more often than its kind is.
+    pub(super) again: bool,
     /// Ends in its history, where the history was read.
     pub(super) ends: Option<usize>,
 }
@@ -15,7 +18,7 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) jobs: usize,
-    /// Acknowledged, and not there or not ended well. None of these jobs has a reason of its own to fail.
+    /// Acknowledged, and not there or not ended as it should. None has a reason of its own to end otherwise.
     pub(super) lost: usize,
     /// There twice, or ended twice.
     pub(super) doubled: usize,
@@ -28,13 +31,13 @@ pub(super) fn tally(acknowledged: &BTreeSet<String>, found: &[Found]) -> Tally {
     for job in found {
         seen.entry(&job.id).or_insert((0, job)).0 += 1;
     }
-    let ended_well = |id: &String| seen.get(id.as_str()).is_some_and(|(_, job)| job.succeeded);
+    let ended_well = |id: &String| seen.get(id.as_str()).is_some_and(|(_, job)| job.well);
     let doubled = |(times, job): &&(usize, &Found)| *times > 1 || job.ends.is_some_and(|ends| ends > 1);
     Tally {
         jobs: acknowledged.len(),
         lost: acknowledged.iter().filter(|id| !ended_well(id)).count(),
         doubled: seen.values().filter(doubled).count(),
-        repeated: seen.values().filter(|(_, job)| job.attempts > 1).count(),
+        repeated: seen.values().filter(|(_, job)| job.again).count(),
     }
 }
 
@@ -43,7 +46,7 @@ mod tests {
     use super::*;
 
     fn found(id: &str) -> Found {
-        Found { id: id.to_owned(), succeeded: true, attempts: 1, ends: Some(1) }
+        Found { id: id.to_owned(), well: true, attempts: 1, again: false, ends: Some(1) }
     }
 
     fn acknowledged() -> BTreeSet<String> {
@@ -55,7 +58,7 @@ mod tests {
         let mut jobs = vec![found("a"), found("b"), found("c")];
         // Taken, but the acknowledgement got lost: nobody was promised anything.
         jobs.push(found("d"));
-        jobs[1].attempts = 3;
+        jobs[1].again = true;
         let tally = tally(&acknowledged(), &jobs);
         assert_eq!(tally, Tally { jobs: 3, lost: 0, doubled: 0, repeated: 1 });
     }
@@ -64,7 +67,7 @@ mod tests {
     fn a_loss_is_noticed_whether_the_job_is_gone_or_did_not_end_well() {
         let mut jobs = vec![found("a"), found("b")];
         assert_eq!(tally(&acknowledged(), &jobs).lost, 1);
-        jobs[0].succeeded = false;
+        jobs[0].well = false;
         assert_eq!(tally(&acknowledged(), &jobs).lost, 2);
     }
 

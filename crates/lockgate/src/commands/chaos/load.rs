@@ -4,42 +4,65 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_ports::clock::Clock;
 use lockgate_proto::v1;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::super::bench::traffic::Client;
+use super::work::{DAG, DAG_TEXT, Kind};
+use crate::clock::SystemClock;
 use crate::error::CliError;
 
 /// Jobs in one call, and how often there is one: a load that a busy machine carries without falling behind.
 const BATCH: usize = 10;
 const EVERY: Duration = Duration::from_millis(50);
-/// Long enough for some to be under way at any moment.
-const JOB: &str = "{\"ms\":40}";
+const RUN_EVERY: Duration = Duration::from_millis(500);
 /// A call that takes longer is given up and made elsewhere.
 const CALL_WITHIN: Duration = Duration::from_secs(2);
 /// How long something may take that must happen for a drill to make sense.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A job or a run that was acknowledged.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    /// When the call was made.
+    pub(super) made: Instant,
+    pub(super) id: String,
+    pub(super) kind: Kind,
+}
+
+impl Work {
+    /// What ends by then was not held up.
+    pub(super) fn in_time(&self) -> Instant {
+        self.made + self.kind.in_time()
+    }
+}
+
 #[derive(Default)]
 struct Record {
-    acknowledged: Vec<(Instant, String)>,
+    acknowledged: Vec<Work>,
     failures: Vec<Instant>,
 }
 
 /// Ends when dropped.
 pub(super) struct Load {
     record: Arc<Mutex<Record>>,
-    submitting: AbortHandle,
+    calling: [AbortHandle; 2],
 }
 
 impl Load {
-    /// `client` says for which tenant; the ways lead to the gateways.
-    pub(super) fn start(client: Client, ways: Vec<String>, prefix: String) -> Self {
+    /// `client` says for which tenant, and is concerned by no fault; the ways lead to the gateways.
+    pub(super) async fn start(client: Client, ways: Vec<String>, prefix: String) -> Result<Self, CliError> {
+        let dag = v1::PutDagRequest { file: "chaos.yaml".to_owned(), text: DAG_TEXT.to_owned() };
+        let stored = client.orchestrator().put_dag(client.request(dag)).await;
+        stored.map_err(|status| CliError::Server(format!("the DAG of the load was refused: {}", status.message())))?;
         let record = Arc::new(Mutex::new(Record::default()));
-        let submitting = tokio::spawn(keep_submitting(client, ways, prefix, record.clone())).abort_handle();
-        Self { record, submitting }
+        let starting = keep_starting(client.clone(), ways.clone(), prefix.clone(), record.clone());
+        let submitting = keep_submitting(client, ways, prefix, record.clone());
+        let calling = [tokio::spawn(starting).abort_handle(), tokio::spawn(submitting).abort_handle()];
+        Ok(Self { record, calling })
     }
 
     /// Waits until this many more jobs were acknowledged.
@@ -55,14 +78,14 @@ impl Load {
         Ok(())
     }
 
-    pub(super) fn acknowledged(&self) -> BTreeSet<String> {
-        self.record.lock().acknowledged.iter().map(|(_, id)| id.clone()).collect()
+    pub(super) fn acknowledged(&self) -> Vec<Work> {
+        self.record.lock().acknowledged.clone()
     }
 
-    /// The first job acknowledged for a call that was made after `since`.
-    pub(super) fn acknowledged_since(&self, since: Instant) -> Option<String> {
+    /// The first plain job acknowledged for a call that was made after `since`.
+    pub(super) fn acknowledged_since(&self, since: Instant) -> Option<Work> {
         let record = self.record.lock();
-        record.acknowledged.iter().find(|(made, _)| *made > since).map(|(_, id)| id.clone())
+        record.acknowledged.iter().find(|work| work.made > since && work.kind == Kind::Plain).cloned()
     }
 
     /// When a call first failed after `since`.
@@ -73,14 +96,19 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.submitting.abort();
+        self.calling.iter().for_each(AbortHandle::abort);
     }
+}
+
+pub(super) fn ids(works: &[Work]) -> BTreeSet<String> {
+    works.iter().map(|work| work.id.clone()).collect()
 }
 
 async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, record: Arc<Mutex<Record>>) {
     let mut pace = interval(EVERY);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut serial = 0;
+    let mut batch = next_batch(&prefix, serial);
     for way in ways.iter().cycle() {
         pace.tick().await;
         let Ok(Ok(client)) = timeout(CALL_WITHIN, client.again(way)).await else {
@@ -90,19 +118,25 @@ async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, reco
         loop {
             pace.tick().await;
             let made = Instant::now();
-            // The same ids again elsewhere: a submit that was taken and not acknowledged is the same job.
-            let batch = (serial..serial + BATCH).map(|n| job(&format!("{prefix}-{n}"))).collect();
-            let Some(ids) = submit(&client, batch).await else {
+            // The same jobs again elsewhere: a submit that was taken and not acknowledged is the same job.
+            let Some(ids) = submit(&client, batch.clone()).await else {
                 record.lock().failures.push(Instant::now());
                 break;
             };
+            let work = |(n, id): (usize, String)| Work { made, id, kind: Kind::of(serial + n) };
+            record.lock().acknowledged.extend(ids.into_iter().enumerate().map(work));
             serial += BATCH;
-            record.lock().acknowledged.extend(ids.into_iter().map(|id| (made, id)));
+            batch = next_batch(&prefix, serial);
         }
     }
 }
 
-/// The ids, if every job was acknowledged.
+fn next_batch(prefix: &str, serial: usize) -> Vec<v1::NewJob> {
+    let now = SystemClock.now();
+    (serial..serial + BATCH).map(|n| Kind::of(n).job(format!("{prefix}-{n}"), now)).collect()
+}
+
+/// The ids, in the order of the jobs, if every one was acknowledged.
 async fn submit(client: &Client, jobs: Vec<v1::NewJob>) -> Option<Vec<String>> {
     let mut stub = client.stub();
     let call = stub.submit_jobs(client.request(v1::SubmitJobsRequest { jobs }));
@@ -114,11 +148,27 @@ async fn submit(client: &Client, jobs: Vec<v1::NewJob>) -> Option<Vec<String>> {
     answer.jobs.into_iter().map(id).collect()
 }
 
-fn job(id: &str) -> v1::NewJob {
-    v1::NewJob {
-        job_id: id.to_owned(),
-        topic: "job.sleep".to_owned(),
-        payload_json: JOB.as_bytes().into(),
-        ..v1::NewJob::default()
+async fn keep_starting(client: Client, ways: Vec<String>, prefix: String, record: Arc<Mutex<Record>>) {
+    let mut pace = interval(RUN_EVERY);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut serial = 0;
+    for way in ways.iter().cycle() {
+        pace.tick().await;
+        let Ok(Ok(client)) = timeout(CALL_WITHIN, client.again(way)).await else { continue };
+        loop {
+            pace.tick().await;
+            let made = Instant::now();
+            let Some(id) = start_run(&client, format!("{prefix}-run-{serial}")).await else { break };
+            serial += 1;
+            record.lock().acknowledged.push(Work { made, id, kind: Kind::Run });
+        }
     }
+}
+
+/// The same key is the same run.
+async fn start_run(client: &Client, key: String) -> Option<String> {
+    let mut stub = client.orchestrator();
+    let request = v1::StartDagRequest { dag: DAG.to_owned(), idempotency_key: key, ..v1::StartDagRequest::default() };
+    let call = stub.start_dag(client.request(request));
+    Some(timeout(CALL_WITHIN, call).await.ok()?.ok()?.into_inner().run_id)
 }

@@ -6,17 +6,24 @@ use std::time::Duration;
 
 use lockgate_proto::v1;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
 use super::super::bench::traffic::{self, Client};
 use super::ledger::Found;
+use super::load::{Work, ids};
 use super::stage::{Place, WORKERS, worker_name};
+use super::work::{Kind, ended_well, ran_again};
 use crate::error::CliError;
 
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// The same where everything is read to look.
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_millis(250);
 const CALL_WITHIN: Duration = Duration::from_secs(2);
+/// Who leads this loop sees to it that retries and delayed jobs come due. Its lease, and its name in a process.
+const PUMP: (&str, &str) = ("lockgate:retry:pump", "due");
 /// Every so many jobs the whole history is read although there was only one attempt.
 const SAMPLE: usize = 10;
 
@@ -35,23 +42,18 @@ impl Observer {
         Ok(Self { at, client, line: Mutex::default() })
     }
 
-    /// At the gateway that holds the stream of the worker about to be struck, if that can be seen; else at the first.
-    pub(super) async fn beside_worker(places: Vec<Place>) -> Result<Self, CliError> {
-        let mut first = None;
-        for place in places {
-            let observer = Self::at(place).await?;
-            if observer.holds_worker().await {
-                return Ok(observer);
-            }
-            first.get_or_insert(observer);
-        }
-        first.ok_or_else(|| CliError::Server("the installation has no gateway".to_owned()))
+    /// The same, looking from elsewhere.
+    pub(super) fn moved_to(&self, at: Place) -> Self {
+        Self { at, client: self.client.clone(), line: Mutex::default() }
     }
 
-    /// Whether the first worker's stream ends here.
-    pub(super) async fn holds_worker(&self) -> bool {
-        let held = |worker: &v1::WorkerStatus| worker.worker_id == worker_name(0) && worker.status == "attached";
-        self.workers().await.is_some_and(|workers| workers.iter().any(held))
+    /// The workers whose streams end here, by number, and how many jobs each holds.
+    pub(super) async fn held(&self) -> Vec<(usize, u32)> {
+        let workers = self.workers().await.unwrap_or_default();
+        let attached = workers.iter().filter(|worker| worker.status == "attached");
+        let numbered =
+            |worker: &v1::WorkerStatus| Some(((0..WORKERS).find(|n| worker_name(*n) == worker.worker_id)?, worker.busy));
+        attached.filter_map(numbered).collect()
     }
 
     /// For others who act for the same tenant.
@@ -61,13 +63,7 @@ impl Observer {
 
     /// Looks again and again until `look` sees something or it is too late. When it saw it.
     pub(super) async fn until(&self, deadline: Instant, look: impl AsyncFn() -> bool) -> Option<Instant> {
-        while Instant::now() < deadline {
-            if look().await {
-                return Some(Instant::now());
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        None
+        seen(deadline, LOOK_EVERY, async || look().await.then(Instant::now)).await
     }
 
     /// One call, at wherever the process is now. None: no answer.
@@ -119,10 +115,10 @@ impl Observer {
         self.until(deadline, complete).await
     }
 
-    /// The session of the worker that is about to be struck.
-    pub(super) async fn struck_session(&self) -> Option<String> {
+    /// The session of a worker.
+    pub(super) async fn session_of(&self, worker: &str) -> Option<String> {
         let sessions = self.sessions().await?;
-        sessions.into_iter().find(|(name, _)| *name == worker_name(0)).map(|(_, session)| session)
+        sessions.into_iter().find(|(name, _)| name == worker).map(|(_, session)| session)
     }
 
     pub(super) async fn is_detached(&self, session: &str) -> bool {
@@ -136,10 +132,36 @@ impl Observer {
         !answer.is_ok_and(|answer| answer.is_ok_and(|body| body.contains("\"status\":\"ready\"")))
     }
 
-    pub(super) async fn has_ended(&self, id: &str) -> bool {
-        let request = v1::GetJobRequest { job_id: id.to_owned() };
+    /// Who sees to it that what waits for a time comes due.
+    pub(super) async fn leader(&self) -> Option<String> {
+        let at = self.at.lock().clone();
+        let health = health(&at).await?;
+        let held = health["leaders"].as_array()?.iter().find(|leader| leader["lease"] == PUMP.0)?;
+        held["holder"].as_str().map(str::to_owned)
+    }
+
+    pub(super) async fn has_ended(&self, work: &Work) -> bool {
+        if work.kind == Kind::Run {
+            return self.run(&work.id).await.is_some_and(|run| run.ended_at_ms.is_some());
+        }
+        let request = v1::GetJobRequest { job_id: work.id.clone() };
         let job = self.ask(request, async |client, request| client.stub().get_job(request).await).await;
         job.is_some_and(|job| is_over(&job))
+    }
+
+    async fn run(&self, id: &str) -> Option<v1::DagRun> {
+        let request = v1::GetDagRunRequest { run_id: id.to_owned() };
+        self.ask(request, async |client, request| client.orchestrator().get_dag_run(request).await).await
+    }
+
+    /// Those of the load that are runs. None: one could not be read.
+    pub(super) async fn found_runs(&self, works: &[Work]) -> Option<Vec<Found>> {
+        let mut found = Vec::new();
+        for work in works.iter().filter(|work| work.kind == Kind::Run) {
+            let well = self.run(&work.id).await?.state() == v1::RunState::Succeeded;
+            found.push(Found { id: work.id.clone(), well, attempts: 1, again: false, ends: None });
+        }
+        Some(found)
     }
 
     /// Every job of the tenant. None: the list could not be read to its end.
@@ -149,8 +171,8 @@ impl Observer {
         loop {
             let page = self.ask(request.clone(), async |client, request| client.stub().list_jobs(request).await).await?;
             for job in page.jobs {
-                let succeeded = job.state() == v1::JobState::Succeeded;
-                found.push(Found { id: job.job_id, succeeded, attempts: job.attempts, ends: None });
+                let (well, again) = (ended_well(&job), ran_again(&job));
+                found.push(Found { id: job.job_id, well, attempts: job.attempts, again, ends: None });
             }
             if page.next_cursor.is_empty() {
                 return Some(found);
@@ -159,14 +181,14 @@ impl Observer {
         }
     }
 
-    /// Waits until all of them ended.
-    pub(super) async fn until_ended(&self, jobs: &BTreeSet<String>, deadline: Instant) -> Option<Instant> {
+    /// Waits until all of them ended as they should.
+    pub(super) async fn until_ended(&self, works: &[Work], deadline: Instant) -> Option<()> {
         let all = async || {
-            let found = self.found().await.unwrap_or_default();
-            let ended: BTreeSet<&str> = found.iter().filter(|job| job.succeeded).map(|job| job.id.as_str()).collect();
-            jobs.iter().all(|id| ended.contains(id.as_str()))
+            let found = [self.found().await?, self.found_runs(works).await?].concat();
+            let ended: BTreeSet<&str> = found.iter().filter(|found| found.well).map(|found| found.id.as_str()).collect();
+            ids(works).iter().all(|id| ended.contains(id.as_str())).then_some(())
         };
-        self.until(deadline, all).await
+        seen(deadline, LOOK_AT_ALL_EVERY, all).await
     }
 
     /// Reads the histories of jobs that were tried more than once, and of some others: only those can have ended twice.
@@ -191,6 +213,36 @@ impl Observer {
         }
         Some(ends)
     }
+}
+
+/// Looks again and again until something is seen or it is too late.
+pub(super) async fn seen<T>(deadline: Instant, every: Duration, look: impl AsyncFn() -> Option<T>) -> Option<T> {
+    while Instant::now() < deadline {
+        let seen = look().await;
+        if seen.is_some() {
+            return seen;
+        }
+        tokio::time::sleep(every).await;
+    }
+    None
+}
+
+/// Which of these processes leads.
+pub(super) async fn leading(apis: &[String]) -> Option<usize> {
+    for (n, api) in apis.iter().enumerate() {
+        let Some(health) = health(api).await else { continue };
+        let leads = |own: &Value| own["name"] == PUMP.1 && own["leads"] == "leads";
+        if health["loops"].as_array().is_some_and(|loops| loops.iter().any(leads)) {
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// What a process says of itself.
+async fn health(api: &str) -> Option<Value> {
+    let body = timeout(CALL_WITHIN, traffic::get(&format!("{api}/monitor/health"))).await.ok()?.ok()?;
+    serde_json::from_str(&body).ok()
 }
 
 fn is_over(job: &v1::Job) -> bool {

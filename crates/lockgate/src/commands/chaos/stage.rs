@@ -37,6 +37,9 @@ pub(super) struct Stage {
     shared: Option<Shared>,
     /// Where each gateway is now.
     places: Vec<Place>,
+    /// Which of the workers and of the schedulers the next blow is for.
+    worker_struck: usize,
+    scheduler_struck: usize,
     folder: TempDir,
 }
 
@@ -90,6 +93,8 @@ impl Stage {
             client_wires: Vec::new(),
             shared,
             places,
+            worker_struck: 0,
+            scheduler_struck: 0,
             folder,
         };
         stage.connect().await?;
@@ -134,15 +139,33 @@ impl Stage {
         places
     }
 
+    /// Where the schedulers answer.
+    pub(super) fn schedulers(&self) -> Vec<String> {
+        self.schedulers.iter().map(|scheduler| scheduler.api.clone()).collect()
+    }
+
+    pub(super) fn aim_at_scheduler(&mut self, n: usize) {
+        self.scheduler_struck = n;
+    }
+
+    pub(super) fn aim_at_worker(&mut self, n: usize) {
+        self.worker_struck = n;
+    }
+
+    /// The name of the worker that the next blow is for.
+    pub(super) fn struck_worker(&self) -> String {
+        worker_name(self.worker_struck)
+    }
+
     /// Starts the first worker anew, at the gateway that is about to be struck: after earlier faults it may be elsewhere.
     pub(super) async fn bring_worker_back(&mut self) -> Result<(), CliError> {
+        self.aim_at_worker(0);
         self.child(Part::Worker).kill().await?;
         self.start_again(Part::Worker).await
     }
 
-    /// The first worker's ways.
     pub(super) fn struck_worker_wires(&self) -> Vec<Arc<Wire>> {
-        self.worker_wires[0].clone()
+        self.worker_wires[self.worker_struck].clone()
     }
 
     /// Strikes, says so, waits as long as the fault lasts, and lifts it.
@@ -167,7 +190,7 @@ impl Stage {
             Blow::Cut => self.wires(fault.part).iter().for_each(|wire| wire.cut()),
             Blow::HalfOpen => self.wires(fault.part).iter().for_each(|wire| wire.silence()),
             Blow::Reset => self.wires(fault.part).iter().for_each(|wire| wire.reset()),
-            Blow::Full => return self.limit_files(Some(1)),
+            Blow::Refuses => return self.limit_files(Some(1)),
             Blow::Shift => {}
         }
         Ok(())
@@ -182,8 +205,8 @@ impl Stage {
                 Ok(())
             }
             // A server may have ended over it, and a supervisor starts such a one again.
-            Blow::Full if self.gateways[0].child.try_wait()?.is_some() => self.restart_gateway().await,
-            Blow::Full => self.limit_files(None),
+            Blow::Refuses if self.gateways[0].child.try_wait()?.is_some() => self.restart_gateway().await,
+            Blow::Refuses => self.limit_files(None),
             Blow::Shift => Ok(()),
         }
     }
@@ -191,7 +214,7 @@ impl Stage {
     fn wires(&self, part: Part) -> Vec<&Wire> {
         let shared = self.shared.as_ref();
         match part {
-            Part::Worker => self.worker_wires[0].iter().map(|wire| &**wire).collect(),
+            Part::Worker => self.worker_wires[self.worker_struck].iter().map(|wire| &**wire).collect(),
             Part::Client => self.client_wires.first().map(|wire| &**wire).into_iter().collect(),
             Part::Postgres => shared.map(|shared| &shared.postgres).into_iter().collect(),
             Part::Redis => shared.map(|shared| &shared.redis).into_iter().collect(),
@@ -202,16 +225,16 @@ impl Stage {
 
     fn child(&mut self, part: Part) -> &mut Child {
         match part {
-            Part::Worker => &mut self.workers[0],
-            Part::Scheduler => &mut self.schedulers[0].child,
+            Part::Worker => &mut self.workers[self.worker_struck],
+            Part::Scheduler => &mut self.schedulers[self.scheduler_struck].child,
             _ => &mut self.gateways[0].child,
         }
     }
 
     async fn start_again(&mut self, part: Part) -> Result<(), CliError> {
         match part {
-            Part::Worker => self.workers[0] = self.worker(0)?,
-            Part::Scheduler => self.schedulers[0].start_again().await?,
+            Part::Worker => self.workers[self.worker_struck] = self.worker(self.worker_struck)?,
+            Part::Scheduler => self.schedulers[self.scheduler_struck].start_again().await?,
             _ => self.restart_gateway().await?,
         }
         Ok(())

@@ -8,3 +8,5 @@ mod rollout;
 mod shared;
 mod stage;
 mod tls;
+
+pub(crate) use stage::Ground;
