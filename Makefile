@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster observe sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster recovery observe sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ chaos: ## break an installation on purpose, fault by fault, and show how it reco
 chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and NATS of its own; minutes
 	$(CARGO) build -p lockgate
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/debug/lockgate chaos --cluster
+
+recovery: servers ## both of them, and what came of it into the tables of README.md and docs/resilience.md; a quarter of an hour
+	$(CARGO) xtask recovery
 
 observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, do the alerts fire when it is time; ten minutes
 	$(CARGO) xtask observe

@@ -29,6 +29,11 @@ pub(crate) fn around(command: &[&str]) -> anyhow::Result<bool> {
     with(command, &servers.environment())
 }
 
+/// Runs a command that needs none. Whether it succeeded.
+pub(crate) fn without(command: &[&str]) -> anyhow::Result<bool> {
+    with(command, &[])
+}
+
 /// Runs a command whose tests find one PostgreSQL for all of them, as quick as a server can be that may forget.
 pub(crate) fn shared(command: &[&str]) -> anyhow::Result<bool> {
     let postgres = Postgres::start()?;
