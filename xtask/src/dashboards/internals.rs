@@ -51,6 +51,7 @@ fn ground() -> Row {
                 ],
             ),
             Panel::number("Lanes within reach", Unit::Count, "min(lockgate_lanes_reachable)", None),
+            Panel::number("Bus within reach", Unit::Count, "min(lockgate_bus_reachable)", None),
             Panel::lines(
                 "Bus",
                 Unit::PerSecond,

@@ -26,6 +26,7 @@ pub(crate) struct SharingMetrics {
     uncounted: Counter,
     rebuilt: Counter,
     reachable: Gauge,
+    bus_reachable: Gauge,
     share_error: Family<ByTenant, Seconds>,
     oldest_wait: Family<ByTenant, Seconds>,
     /// Tenants that have gauges now. Those of others are taken away, so that labels stay bounded.
@@ -48,12 +49,17 @@ impl SharingMetrics {
             "Whether the lanes can be asked: 0 while shared ones are away",
             reachable.clone(),
         );
+        let bus_reachable = Gauge::default();
+        bus_reachable.set(1);
+        let help = "Whether the bus reaches other processes: 0 while a shared one is away";
+        registry.register("bus_reachable", help, bus_reachable.clone());
         let share_error = Family::<ByTenant, Seconds>::default();
         let help = "Claims of a tenant beyond its fair share, as a part of that share; the most active tenants";
         registry.register("tenant_share_error_ratio", help, share_error.clone());
         let oldest_wait = Family::<ByTenant, Seconds>::default();
         registry.register("tenant_oldest_wait_seconds", "Wait of a tenant's oldest ready job", oldest_wait.clone());
-        Self { leaked, uncounted, rebuilt, reachable, share_error, oldest_wait, shown: std::sync::Arc::default() }
+        let shown = std::sync::Arc::default();
+        Self { leaked, uncounted, rebuilt, reachable, bus_reachable, share_error, oldest_wait, shown }
     }
 
     pub(crate) fn leaked(&self, count: usize) {
@@ -70,6 +76,11 @@ impl SharingMetrics {
 
     pub(crate) fn lanes_are(&self, condition: &Condition) {
         self.reachable.set(i64::from(!matches!(condition, Condition::Away(_))));
+    }
+
+    /// Why the bus does not reach others, if it does not.
+    pub(crate) fn bus_is(&self, away: Option<&str>) {
+        self.bus_reachable.set(i64::from(away.is_none()));
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]

@@ -314,6 +314,18 @@ async fn retries_go_on_when_the_process_that_pumped_them_dies() {
     assert!(failed.elapsed() <= Duration::from_secs(3), "{:?}", failed.elapsed());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_bus_that_is_away_shows_in_its_gauge_until_it_is_back() {
+    let one = Stage::shared();
+    let other = one.beside();
+    one.until_number("lockgate_bus_reachable", 1.0).await;
+    one.bus.set_away(Some("gone"));
+    one.until_number("lockgate_bus_reachable", 0.0).await;
+    other.until_number("lockgate_bus_reachable", 1.0).await;
+    one.bus.set_away(None);
+    one.until_number("lockgate_bus_reachable", 1.0).await;
+}
+
 /// In virtual time this takes no time.
 async fn pass(span: Duration) {
     tokio::time::sleep(span).await;

@@ -57,7 +57,7 @@ pub(crate) struct Stage {
     pub(crate) lanes_off: Arc<AtomicBool>,
     /// Whether what is claimed comes only later.
     pub(crate) lanes_slow: Arc<watch::Sender<bool>>,
-    bus: Arc<MemoryBus>,
+    pub(crate) bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,

@@ -19,6 +19,7 @@ pub struct MemoryBus {
     heard: Heard,
     /// Everybody on this bus.
     members: Arc<Mutex<Vec<Heard>>>,
+    away: Mutex<Option<String>>,
 }
 
 /// What reaches one process from all others.
@@ -46,7 +47,12 @@ impl MemoryBus {
     fn join(ears: Arc<Mutex<Ears>>, members: Arc<Mutex<Vec<Heard>>>) -> Self {
         let heard = Heard { jobs: broadcast::Sender::new(BATCHES), seen: broadcast::Sender::new(BATCHES) };
         members.lock().push(heard.clone());
-        Self { ears, heard, members }
+        Self { ears, heard, members, away: Mutex::default() }
+    }
+
+    /// What this process says of its bus. Rings go on.
+    pub fn set_away(&self, why: Option<&str>) {
+        *self.away.lock() = why.map(str::to_owned);
     }
 
     fn tell_others(&self, bells: &[Bell]) {
@@ -107,6 +113,10 @@ impl Bus for MemoryBus {
 
     fn sightings(&self) -> Sightings {
         Sightings::new(self.heard.seen.subscribe())
+    }
+
+    fn away(&self) -> Option<String> {
+        self.away.lock().clone()
     }
 }
 
