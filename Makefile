@@ -68,7 +68,7 @@ chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and 
 recovery: servers ## both of them, and what came of it into the tables of README.md and docs/resilience.md; a quarter of an hour
 	$(CARGO) xtask recovery
 
-observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, do the alerts fire when it is time; ten minutes
+observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, do the alerts fire when it is time, and end; a quarter of an hour
 	$(CARGO) xtask observe
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes

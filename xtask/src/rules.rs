@@ -76,6 +76,40 @@ fn every_alert_has_a_test_and_a_page_and_every_page_an_alert() {
     }
 }
 
+const STORY: &str = "xtask/src/observe/story.rs";
+
+/// The text of a function of a file.
+fn function<'t>(source: &'t str, name: &str) -> Option<&'t str> {
+    source.split_once(&format!("fn {name}("))?.1.split("\n    }\n").next()
+}
+
+#[test]
+fn every_runbook_names_what_tried_it_and_that_exists() {
+    let (alerts, faults) = (text(RULES[1]), text("README.md"));
+    for name in after(&alerts, "- alert: ") {
+        let page = text(&format!("docs/runbooks/{name}.md"));
+        let lines = page.lines().filter(|line| line.starts_with("Tried by: ")).count();
+        assert_eq!(lines, 1, "{name}.md has one line that says what tried it");
+        let (_, tried) = page.split_once("\nTried by: ").expect("counted");
+        let spans: Vec<&str> = tried.split('`').skip(1).step_by(2).collect();
+        let mut proofs = spans.iter().filter_map(|span| span.split_once("::")).peekable();
+        assert!(proofs.peek().is_some(), "{name}.md names no story and no test");
+        let mut fired = spans.contains(&TESTS);
+        for (path, test) in proofs {
+            let source = text(path);
+            let body = function(&source, test).unwrap_or_else(|| panic!("{name}.md: there is no {path}::{test}"));
+            if path == STORY {
+                assert!(body.contains(&format!("\"{name}\"")), "{path}::{test} does not bring about {name}");
+                fired = true;
+            }
+        }
+        assert!(fired, "{name}.md: neither a story nor a rule test makes it fire");
+        for fault in spans.iter().filter_map(|span| span.split_once("--fault ")) {
+            assert!(faults.contains(&format!("| `{}` |", fault.1)), "{name}.md: there is no fault {}", fault.1);
+        }
+    }
+}
+
 /// Words of a command that name a subcommand, as far as there is a help text of that name.
 fn known_command(line: &str) -> bool {
     let words: Vec<&str> =
