@@ -5,9 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use lockgate_core::ids::JobId;
-use lockgate_core::job::{EventKind, JobEvent, JobState};
+use lockgate_core::job::{EventKind, JobEvent, JobState, Reason};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
+use crate::clock::BASE;
 use crate::world::{Summary, World};
 use crate::{families, flow, sagas, times};
 
@@ -44,7 +45,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         return Err(violation);
     }
     let letters = letters(world).await;
-    let mut fingerprint = 0xcbf2_9ce4_8422_2325;
+    let (mut lost, mut fingerprint) = (0, 0xcbf2_9ce4_8422_2325);
     let all: BTreeSet<JobId> = acknowledged.iter().cloned().chain(world.witness.jobs()).collect();
     for id in &all {
         let detail = world.disk.detail(id).await.ok().flatten();
@@ -58,6 +59,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
             "J-4 a dead letter for every bad end, and only then",
             || format!("{id} {state}, letter {letter:?}"),
         )?;
+        lost += detail.events.iter().filter(|event| was_lost(world, event)).count();
         fingerprint = fold(fingerprint, &format!("{:?}", detail.events));
     }
     families::check(world).await?;
@@ -66,7 +68,14 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
     times::check(world).await?;
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
-    Ok(Summary { acknowledged: acknowledged.len(), executions, injected: world.faults.injected(), fingerprint })
+    let (acknowledged, closed, injected) = (acknowledged.len(), world.faults.closed(), world.faults.injected());
+    Ok(Summary { acknowledged, executions, lost, closed, injected, fingerprint })
+}
+
+/// While faults were on, because nothing was heard of its worker.
+fn was_lost(world: &World, event: &JobEvent) -> bool {
+    let silent = event.kind == EventKind::AttemptLost && event.reason == Some(Reason::AgentLost);
+    silent && event.at < BASE + world.chaos
 }
 
 /// What workers did, compared with what is said of it.

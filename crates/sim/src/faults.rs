@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockgate_ports::Entropy;
@@ -122,11 +122,20 @@ pub(crate) struct Faults {
     on: AtomicBool,
     injected: Mutex<Injected>,
     store_back_at: Mutex<Option<Instant>>,
+    /// Sessions that were closed meanwhile.
+    closed: AtomicUsize,
 }
 
 impl Faults {
     pub(crate) fn new(entropy: Arc<SeededEntropy>, without: BTreeSet<Fault>) -> Self {
-        Self { entropy, without, on: AtomicBool::new(true), injected: Mutex::default(), store_back_at: Mutex::default() }
+        Self {
+            entropy,
+            without,
+            on: AtomicBool::new(true),
+            injected: Mutex::default(),
+            store_back_at: Mutex::default(),
+            closed: AtomicUsize::new(0),
+        }
     }
 
     /// From here on nothing goes wrong any more.
@@ -150,6 +159,16 @@ impl Faults {
             self.take_store_away(Duration::from_millis(500) + self.millis(12_000));
         }
         self.store_back_at.lock().is_some_and(|at| Instant::now() < at)
+    }
+
+    /// A session was closed. Once faults have stopped that is nothing special.
+    pub(crate) fn note_closed(&self) {
+        self.closed.fetch_add(usize::from(self.are_on()), Ordering::Relaxed);
+    }
+
+    /// How many sessions were closed while faults were on.
+    pub(crate) fn closed(&self) -> usize {
+        self.closed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn injected(&self) -> Injected {

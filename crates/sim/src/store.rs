@@ -269,6 +269,9 @@ impl Sessions for FaultyStore {
         self.before().await?;
         let by = self.edge.lock().clone();
         let outcome = self.witness.close_session(session, epoch, by).await;
+        if matches!(outcome, Ok(true)) {
+            self.faults.note_closed();
+        }
         self.after().await?;
         outcome
     }

@@ -4,15 +4,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use lockgate_ports::memory::SeededEntropy;
+
 use crate::check::Violation;
 use crate::faults::Fault;
 use crate::planted::Bug;
 use crate::world::{Summary, World};
 
+/// Says on the command line that a story goes without no fault.
+pub const NONE: &str = "none";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Story {
     pub seed: u64,
-    /// Faults that never happen in it.
+    /// Faults that never happen in it, see [`Story::of`].
     pub without: BTreeSet<Fault>,
     /// How long clients submit and faults happen.
     pub chaos: Duration,
@@ -23,11 +28,23 @@ pub struct Story {
     pub bug: Option<Bug>,
 }
 
+/// Long enough for silence to be noticed and borne, where a story leaves time for that.
+const LONG_CHAOS: Duration = Duration::from_secs(40);
+
+/// What makes Store calls fail for everybody. Whoever bears with silence does so only on time without a failure.
+const STORE_FAILS: [Fault; 4] = [Fault::Unavailable, Fault::UnknownOutcome, Fault::CallHung, Fault::StoreOutage];
+
+/// What ends processes.
+const PROCESSES_END: [Fault; 2] = [Fault::Crash, Fault::GracefulStop];
+
 impl Story {
-    /// The whole story of a seed.
+    /// The whole story of a seed. Two of three go without some faults: where everything happens all the time, whatever needs
+    /// a while without something never happens.
     pub fn of(seed: u64) -> Self {
+        let without = left_out(seed);
         let chaos = Duration::from_secs(20 + seed % 4 * 10);
-        Self { seed, without: BTreeSet::new(), chaos, clients: 2, processes: None, bug: None }
+        let chaos = if without.is_empty() { chaos } else { chaos.max(LONG_CHAOS) };
+        Self { seed, without, chaos, clients: 2, processes: None, bug: None }
     }
 
     pub fn tell(&self) -> Result<Summary, Violation> {
@@ -60,12 +77,23 @@ impl Story {
     }
 }
 
+/// Drawn from dice of its own, so that the rest of a story is the same with and without.
+fn left_out(seed: u64) -> BTreeSet<Fault> {
+    let dice = SeededEntropy::new(seed ^ 0x6c65_6674_206f_7574);
+    match dice.below(9) {
+        0..3 => BTreeSet::new(),
+        3..5 => STORE_FAILS.into(),
+        5..7 => PROCESSES_END.into(),
+        _ => Fault::ALL.iter().copied().filter(|_| dice.one_in(4)).collect(),
+    }
+}
+
 /// As arguments of `lockgate-sim`.
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, without, chaos, clients, .. } = self;
         write!(f, "--from {seed} --seeds 1 --millis {} --clients {clients}", chaos.as_millis())?;
         let without: Vec<&str> = without.iter().map(|fault| fault.as_str()).collect();
-        if without.is_empty() { Ok(()) } else { write!(f, " --without {}", without.join(",")) }
+        write!(f, " --without {}", if without.is_empty() { NONE.to_owned() } else { without.join(",") })
     }
 }

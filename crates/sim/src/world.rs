@@ -28,6 +28,10 @@ use crate::{client, families, flow, people, times, worker};
 pub struct Summary {
     pub acknowledged: usize,
     pub executions: usize,
+    /// Attempts that were declared lost while faults were on, because nothing was heard of their workers.
+    pub lost: usize,
+    /// Sessions that were closed meanwhile.
+    pub closed: usize,
     pub injected: Injected,
     /// Over the whole final history: two runs of one seed must agree.
     pub fingerprint: u64,
@@ -64,7 +68,7 @@ pub(crate) struct World {
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) planted: Arc<Planted>,
-    chaos: Duration,
+    pub(crate) chaos: Duration,
     clients: u64,
     pub(crate) cast: Cast,
     pub(crate) ground: Ground,

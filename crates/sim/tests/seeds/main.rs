@@ -4,17 +4,23 @@ mod outages;
 mod planted_bugs;
 mod restores;
 
-use lockgate_sim::{Injected, run};
+use lockgate_sim::{Injected, Story, run};
 
 fn hundred(part: u64) {
     let mut injected = Injected::default();
+    let (mut lost, mut closed) = (0, 0);
     for seed in part * 100..(part + 1) * 100 {
         match run(seed) {
-            Ok(summary) => injected.add(&summary.injected),
+            Ok(summary) => {
+                injected.add(&summary.injected);
+                lost += summary.lost;
+                closed += summary.closed;
+            }
             Err(violation) => panic!("seed {seed}: {violation}"),
         }
     }
     assert_eq!(injected.missing(), [], "every kind of fault must happen");
+    assert!(lost > 0 && closed > 0, "silence must be noticed while faults are on: {lost} lost, {closed} closed");
 }
 
 macro_rules! parts {
@@ -39,6 +45,18 @@ parts! {
     seeds_700_to_799_keep_every_promise = 7;
     seeds_800_to_899_keep_every_promise = 8;
     seeds_900_to_999_keep_every_promise = 9;
+}
+
+#[test]
+fn some_stories_go_without_some_faults_and_say_so() {
+    let stories: Vec<Story> = (0..300).map(Story::of).collect();
+    let whole = stories.iter().filter(|story| story.without.is_empty()).count();
+    assert!((70..140).contains(&whole), "one of three: {whole}");
+    for story in stories {
+        let without: Vec<&str> = story.without.iter().map(|fault| fault.as_str()).collect();
+        let told = if without.is_empty() { "none".to_owned() } else { without.join(",") };
+        assert!(story.to_string().ends_with(&format!(" --without {told}")), "{story}");
+    }
 }
 
 #[test]
