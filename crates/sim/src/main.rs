@@ -34,7 +34,7 @@ fn main() -> ExitCode {
                 println!("seed {seed} broke {violation}\n  again with: lockgate-sim {story}");
                 // One is enough to begin with, and a story that never ends takes its time each time it is told.
                 if asked.count > 1 && failed == 1 {
-                    println!("  shorter:    lockgate-sim {}", story.shrunk());
+                    println!("  shorter:    lockgate-sim {}", story.shrunk(violation.rule));
                 }
             }
         }

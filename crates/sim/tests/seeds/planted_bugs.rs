@@ -69,6 +69,16 @@ caught! {
 }
 
 #[test]
+fn a_story_is_shrunk_to_one_that_breaks_the_same_rule() {
+    let mut stories = (0..SEEDS).map(|seed| Story { bug: Some(Bug::EventsDropped), ..Story::of(seed) });
+    let told = stories.find_map(|story| Some((story.tell().err()?, story)));
+    let Some((violation, story)) = told else { panic!("no story breaks anything") };
+    let shorter = story.clone().shrunk(violation.rule);
+    assert!(shorter.chaos <= story.chaos && shorter.without.is_superset(&story.without), "{shorter}");
+    assert_eq!(shorter.tell().map_err(|broken| broken.rule), Err(violation.rule), "{shorter}");
+}
+
+#[test]
 fn claims_that_are_given_twice_are_harmless() {
     is_harmless(Bug::ClaimsDoubled);
 }
