@@ -92,12 +92,15 @@ fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> 
     }
     // Waiting jobs are looked at every second, held ones every two; the rest is what crashes and slow calls may cost.
     let life = &detail.job.life;
-    let late = life.deadline_at.zip(life.ended_at).filter(|(deadline, ended)| *deadline + DEADLINE_SLACK < *ended);
+    let late = life.deadline_at.zip(life.ended_at).filter(|(deadline, ended)| *deadline + deadline_slack(world) < *ended);
     ensure(late.is_none(), "a deadline ends a job", || format!("{id}: {late:?} {}", tell(&detail.events)))
 }
 
-/// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too.
-pub(crate) const DEADLINE_SLACK: Duration = Duration::from_secs(60);
+/// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too. Where there are several,
+/// all of them may be cut off or stand still as well.
+pub(crate) fn deadline_slack(world: &World) -> Duration {
+    Duration::from_secs(if world.ground.shared.is_some() { 100 } else { 60 })
+}
 
 /// Says what still waits when nothing should.
 pub(crate) async fn stuck(world: &World) -> Violation {

@@ -8,7 +8,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Jobs, StoreError};
 use tokio::time::Instant;
 
-use crate::check::{DEADLINE_SLACK, Violation, ensure};
+use crate::check::{Violation, deadline_slack, ensure};
 use crate::world::World;
 
 /// Without faults, who ended badly is done with its children by then.
@@ -58,7 +58,7 @@ pub(crate) async fn check(world: &World) -> Result<(), Violation> {
             let events = events(world, child).await?;
             // One that a person revived is theirs.
             let mut own = events.iter().take_while(|event| event.kind != EventKind::Replayed);
-            let later = own.find(|event| event.kind == EventKind::Dispatched && event.at > ended + DEADLINE_SLACK);
+            let later = own.find(|event| event.kind == EventKind::Dispatched && event.at > ended + deadline_slack(world));
             ensure(later.is_none(), "F-3 children of a life that ended badly do not go on", || {
                 format!("{child} of {parent}, which ended at {ended:?}: {later:?}")
             })?;

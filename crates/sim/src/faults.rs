@@ -79,6 +79,10 @@ faults! {
     PostDoubled = "post-doubled",
     /// Somebody believes to lead while somebody else does.
     LeaderDoubled = "leader-doubled",
+    /// One of several processes reaches no server for a while, and is reached by its workers and clients all the same.
+    ProcessCutOff = "process-cut-off",
+    /// One of several processes stands still for a while: whatever it asked or was told goes on afterwards.
+    ProcessStalled = "process-stalled",
 }
 
 /// How often each fault was injected.

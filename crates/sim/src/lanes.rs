@@ -18,10 +18,14 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::faults::{Fault, Faults};
+use crate::link::Link;
 use crate::process::{BOUNDS, Lifeline};
 
 /// A claim that is not settled for so long is somebody else's.
 const CLAIM_LEASE: Duration = Duration::from_secs(10);
+
+/// How long an adapter waits for them.
+const CALL_DEADLINE: Duration = Duration::from_millis(500);
 
 /// The one server.
 #[derive(Default)]
@@ -82,14 +86,29 @@ pub(crate) struct FaultyLanes {
     pub(crate) shared: Arc<SharedLanes>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) lifeline: Lifeline,
+    pub(crate) link: Link,
     /// Something this process said was not heard.
     pub(crate) behind: Mutex<bool>,
 }
 
 impl FaultyLanes {
+    /// Whether a call of this process comes as far as the server.
+    async fn arrives(&self) -> bool {
+        self.link.thawed().await;
+        self.lifeline.alive_or_never().await;
+        if !self.link.is_cut_off() {
+            return true;
+        }
+        *self.behind.lock() = true;
+        tokio::time::sleep(CALL_DEADLINE).await;
+        false
+    }
+
     /// The lanes, unless they know nothing or this call does not arrive.
     async fn reach(&self) -> Option<Arc<MemoryLanes>> {
-        self.lifeline.alive_or_never().await;
+        if !self.arrives().await {
+            return None;
+        }
         if self.faults.inject(1, Fault::LanesWiped) {
             *self.shared.0.lock() = Known::default();
         }
@@ -111,7 +130,9 @@ impl FaultyLanes {
 #[async_trait]
 impl Lanes for FaultyLanes {
     async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
-        self.lifeline.alive_or_never().await;
+        if !self.arrives().await {
+            return Adopted::Outdated;
+        }
         let lanes = {
             let mut known = self.shared.0.lock();
             match known.version {
@@ -126,7 +147,9 @@ impl Lanes for FaultyLanes {
     }
 
     async fn condition(&self) -> Condition {
-        self.lifeline.alive_or_never().await;
+        if !self.arrives().await {
+            return Condition::Away("simulated: cut off".into());
+        }
         let known = self.shared.0.lock();
         match () {
             () if known.version.is_none() => Condition::Blank,

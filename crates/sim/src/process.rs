@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::clock::SkewedClock;
 use crate::faults::{Fault, Faults};
 use crate::lanes::{FaultyLanes, SharedLanes};
+use crate::link::Link;
 use crate::planted::{Bug, Planted, PlantedLanes};
 use crate::signal::Signal;
 use crate::store::FaultyStore;
@@ -96,9 +97,9 @@ impl Ground {
     }
 }
 
-fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Lifeline) -> Arc<dyn Lanes> {
-    let (shared, faults, lifeline) = (shared.clone(), faults.clone(), lifeline.clone());
-    Arc::new(FaultyLanes { shared, faults, lifeline, behind: Mutex::new(false) })
+fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Lifeline, link: &Link) -> Arc<dyn Lanes> {
+    let (shared, faults, lifeline, link) = (shared.clone(), faults.clone(), lifeline.clone(), link.clone());
+    Arc::new(FaultyLanes { shared, faults, lifeline, link, behind: Mutex::new(false) })
 }
 
 fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults) -> Arc<dyn Clock> {
@@ -114,6 +115,7 @@ fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults) -> Arc<dyn Clock> {
 pub(crate) struct Process {
     pub(crate) engine: Engine,
     pub(crate) lifeline: Lifeline,
+    pub(crate) link: Link,
     stop: Arc<watch::Sender<bool>>,
     ended: Arc<Signal<bool>>,
     task: Arc<JoinHandle<()>>,
@@ -121,10 +123,10 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>) -> Self {
-        let lifeline = Lifeline::new();
+        let (lifeline, link) = (Lifeline::new(), Link::default());
         let Ground { disk, witness, planted, shared, clock, entropy } = ground;
         let (lanes, bus) = match shared {
-            Some((lanes, bus)) => (shared_lanes(lanes, faults, &lifeline), bus.another()),
+            Some((lanes, bus)) => (shared_lanes(lanes, faults, &lifeline, &link), bus.another()),
             None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
         };
         let (clock, entropy) = (own_clock(clock, faults), entropy.clone());
@@ -135,10 +137,11 @@ impl Process {
                 planted: planted.clone(),
                 faults: faults.clone(),
                 lifeline: lifeline.clone(),
+                link: link.clone(),
                 edge: Mutex::default(),
             }),
             lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
-            bus: Arc::new(FaultyBus { bus, faults: faults.clone(), planted: planted.clone() }),
+            bus: Arc::new(FaultyBus { bus, faults: faults.clone(), planted: planted.clone(), link: link.clone() }),
             kernel: Arc::new(FaultyKernel {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 faults: faults.clone(),
@@ -162,7 +165,7 @@ impl Process {
             running.run(stopping).await;
             end.set(true);
         });
-        Self { engine, lifeline, stop: Arc::new(stop), ended, task: Arc::new(task) }
+        Self { engine, lifeline, link, stop: Arc::new(stop), ended, task: Arc::new(task) }
     }
 
     /// SIGTERM: returns when every loop has ended, or the process crashed on the way.
@@ -186,12 +189,14 @@ struct FaultyBus {
     bus: MemoryBus,
     faults: Arc<Faults>,
     planted: Arc<Planted>,
+    link: Link,
 }
 
 #[async_trait]
 impl Bus for FaultyBus {
     async fn ring(&self, bells: Vec<Bell>) {
-        if self.faults.inject(50, Fault::BellLost) {
+        self.link.thawed().await;
+        if self.link.is_cut_off() || self.faults.inject(50, Fault::BellLost) {
             return;
         }
         if self.faults.inject(20, Fault::BellDoubled) {
@@ -214,7 +219,10 @@ impl Bus for FaultyBus {
 
     /// No die is cast: nothing is decided from it.
     async fn post(&self, seen: Vec<Sighting>) {
-        self.bus.post(seen).await;
+        self.link.thawed().await;
+        if !self.link.is_cut_off() {
+            self.bus.post(seen).await;
+        }
     }
 
     fn sightings(&self) -> Sightings {

@@ -19,6 +19,7 @@ use lockgate_ports::{
 use parking_lot::Mutex;
 
 use crate::faults::{Fault, Faults};
+use crate::link::Link;
 use crate::planted::{Bug, Planted};
 use crate::process::Lifeline;
 use crate::witness::Witness;
@@ -33,6 +34,7 @@ pub(crate) struct FaultyStore {
     pub(crate) planted: Arc<Planted>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) lifeline: Lifeline,
+    pub(crate) link: Link,
     /// The edge that this process is, as far as it said.
     pub(crate) edge: Mutex<Option<EdgeId>>,
 }
@@ -48,9 +50,10 @@ impl FaultyStore {
         if self.faults.inject(1, Fault::Crash) {
             self.crash().await;
         }
+        self.link.thawed().await;
         self.lifeline.alive_or_never().await;
         self.planted.flush(&self.disk).await;
-        if self.faults.inject(1, Fault::CallHung) {
+        if self.link.is_cut_off() || self.faults.inject(1, Fault::CallHung) {
             tokio::time::sleep(CALL_DEADLINE).await;
             return Err(StoreError::Unavailable("simulated: no answer in time".into()));
         }
@@ -70,6 +73,7 @@ impl FaultyStore {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }
+        self.link.thawed().await;
     }
 
     /// The change is on disk; the answer may be slow, lost, or come to nobody.
@@ -80,8 +84,9 @@ impl FaultyStore {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }
+        self.link.thawed().await;
         self.lifeline.alive_or_never().await;
-        if self.faults.inject(1, Fault::CallHung) {
+        if self.link.is_cut_off() || self.faults.inject(1, Fault::CallHung) {
             tokio::time::sleep(CALL_DEADLINE).await;
             return Err(StoreError::UnknownOutcome("simulated: no answer in time".into()));
         }

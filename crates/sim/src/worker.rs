@@ -91,6 +91,8 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 /// How late the second of two messages comes at most.
 const DOUBLED_MS: u64 = 10_000;
 const BEAT: Duration = Duration::from_secs(3);
+/// How long a worker waits for an answer before it attaches elsewhere.
+const UNANSWERED: Duration = Duration::from_secs(5);
 /// Longer than any story.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
 /// The longest pause between two tries to connect.
@@ -211,7 +213,7 @@ impl Life {
                     tokio::select! {
                         biased;
                         () = process.lifeline.died() => return End::Cut,
-                        () = deliver(world, attachment, message) => {}
+                        heard = deliver(world, process, attachment, message) => if !heard { return End::Cut },
                     }
                 }
             }
@@ -371,13 +373,17 @@ impl Life {
     }
 }
 
-/// Takes its time now and then.
-async fn deliver(world: &World, attachment: &Attachment, message: FromWorker) {
+/// Takes its time now and then. Whether somebody was there to hear it: a process that stands still for too long is left.
+async fn deliver(world: &World, process: &Process, attachment: &Attachment, message: FromWorker) -> bool {
     if world.faults.inject(20, Fault::MessageDelayed) {
         tokio::time::sleep(world.faults.millis(4_000)).await;
     }
+    if tokio::time::timeout(UNANSWERED, process.link.thawed()).await.is_err() {
+        return false;
+    }
     world.witness.hear(attachment.session());
     attachment.receive(message).await;
+    true
 }
 
 /// Tells some process of results, up to so many milliseconds late. Returns those that need not be told again.

@@ -10,10 +10,12 @@ use lockgate_ports::memory::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Upkeep};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::check::{self, Violation};
 use crate::clock::SimClock;
 use crate::faults::{Fault, Faults, Injected};
+use crate::link::Trouble;
 use crate::people::Cast;
 use crate::planted::Planted;
 use crate::process::{Ground, Process};
@@ -111,8 +113,9 @@ impl World {
     pub(crate) async fn run(self) -> Result<Summary, Violation> {
         let world = Arc::new(self);
         let mut tasks = JoinSet::new();
+        let calm_at = Instant::now() + world.chaos;
         for place in 0..world.processes.with(Vec::len) {
-            tasks.spawn(world.clone().supervise(place));
+            tasks.spawn(world.clone().supervise(place, calm_at));
         }
         for n in 0..2 + world.faults.below(3) {
             tasks.spawn(worker::run(world.clone(), n));
@@ -161,8 +164,8 @@ impl World {
         self.processes.set(places);
     }
 
-    /// Starts a server again whenever it died.
-    async fn supervise(self: Arc<Self>, place: usize) {
+    /// Starts a server again whenever it died. Faults stop at `calm_at`.
+    async fn supervise(self: Arc<Self>, place: usize, calm_at: Instant) {
         loop {
             let process = Process::start(&self.ground, &self.faults);
             self.occupy(place, Some(process.clone()));
@@ -171,11 +174,28 @@ impl World {
                 biased;
                 () = process.lifeline.died() => {}
                 () = tokio::time::sleep(planned.unwrap_or(Duration::MAX)) => process.stop().await,
+                () = self.disturb(&process, calm_at) => {}
             }
             process.kill();
             self.occupy(place, None);
             tokio::time::sleep(self.faults.millis(15_000)).await;
         }
+    }
+
+    /// Now and then one of several processes is cut off or stands still for so long that the others close its edge, or nearly.
+    /// Never returns.
+    async fn disturb(&self, process: &Process, calm_at: Instant) {
+        while self.ground.shared.is_some() && self.faults.are_on() {
+            tokio::time::sleep(self.faults.millis(30_000)).await;
+            let cut_off = self.faults.inject(300, Fault::ProcessCutOff).then_some(Trouble::CutOff);
+            let stalled = || self.faults.inject(300, Fault::ProcessStalled).then_some(Trouble::Stalled);
+            let Some(trouble) = cut_off.or_else(stalled) else { continue };
+            // Trouble is a fault: it ends with the others.
+            let until = calm_at.min(Instant::now() + Duration::from_secs(8) + self.faults.millis(20_000));
+            process.link.disturb(trouble, until);
+            tokio::time::sleep_until(until).await;
+        }
+        std::future::pending().await
     }
 
     /// Everything ends, nobody is left behind, and every place is free. If not, what the witness saw may say why.
@@ -194,12 +214,12 @@ impl World {
 
     /// When nothing runs, no place may count as taken, but by workers whose silence is still borne.
     async fn places_are_free(&self) -> Result<(), Violation> {
-        let deadline = tokio::time::Instant::now() + PLACES_FREE;
+        let deadline = Instant::now() + PLACES_FREE;
         loop {
             let running = self.processes.with(|places| places.iter().flatten().cloned().collect::<Vec<_>>());
             let mut workers = running.iter().flat_map(|process| process.engine.workers());
             let Some(busy) = workers.find(|worker| worker.busy > 0) else { return Ok(()) };
-            if tokio::time::Instant::now() > deadline {
+            if Instant::now() > deadline {
                 return Err(Violation::new("A-5 an ended attempt frees its place", format!("{busy:?}")));
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -208,7 +228,7 @@ impl World {
 
     /// Liveness: without faults everything ends.
     async fn settle(&self) -> Result<(), Violation> {
-        let deadline = tokio::time::Instant::now() + CALM;
+        let deadline = Instant::now() + CALM;
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let live = self.disk.totals().await.map(|totals| totals.live.iter().sum::<u64>()).unwrap_or(u64::MAX);
@@ -216,7 +236,7 @@ impl World {
             if open == 0 && live == 0 {
                 return Ok(());
             }
-            if tokio::time::Instant::now() > deadline {
+            if Instant::now() > deadline {
                 return Err(check::stuck(self).await);
             }
         }
