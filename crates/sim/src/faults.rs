@@ -83,6 +83,8 @@ faults! {
     ProcessCutOff = "process-cut-off",
     /// One of several processes stands still for a while: whatever it asked or was told goes on afterwards.
     ProcessStalled = "process-stalled",
+    /// A write to the Store of several processes lands seconds after its caller was told that nobody knows.
+    WriteLate = "write-late",
 }
 
 /// How often each fault was injected.

@@ -12,6 +12,10 @@ use crate::store::FaultyStore;
 impl Snapshots for FaultyStore {
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
         self.before().await?;
+        if self.is_late(50) {
+            let witness = self.witness.clone();
+            return Err(self.land_late(async move { witness.activate(change).await }));
+        }
         let outcome = self.witness.activate(change).await;
         self.after().await?;
         outcome

@@ -21,6 +21,7 @@ mod faults;
 mod flow;
 mod governed;
 mod lanes;
+mod late;
 mod link;
 mod outage;
 mod parent;

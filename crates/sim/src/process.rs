@@ -138,6 +138,7 @@ impl Process {
                 faults: faults.clone(),
                 lifeline: lifeline.clone(),
                 link: link.clone(),
+                remote: shared.is_some(),
                 edge: Mutex::default(),
             }),
             lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),

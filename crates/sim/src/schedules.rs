@@ -18,6 +18,10 @@ use crate::store::FaultyStore;
 impl Schedules for FaultyStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         self.before().await?;
+        if self.is_late(20) {
+            let witness = self.witness.clone();
+            return Err(self.land_late(async move { witness.turn(changes).await }));
+        }
         let outcome = self.witness.turn(changes).await;
         self.after().await?;
         outcome

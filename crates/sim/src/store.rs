@@ -35,6 +35,8 @@ pub(crate) struct FaultyStore {
     pub(crate) faults: Arc<Faults>,
     pub(crate) lifeline: Lifeline,
     pub(crate) link: Link,
+    /// Whether it is a server, which several processes share.
+    pub(crate) remote: bool,
     /// The edge that this process is, as far as it said.
     pub(crate) edge: Mutex<Option<EdgeId>>,
 }
@@ -239,6 +241,10 @@ impl Sessions for FaultyStore {
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
         *self.edge.lock() = Some(edge.clone());
         self.before().await?;
+        if self.is_late(10) {
+            let (witness, edge) = (self.witness.clone(), edge.clone());
+            return Err(self.land_late(async move { witness.renew_edge(&edge, ttl).await }));
+        }
         let outcome = self.witness.renew_edge(edge, ttl).await;
         self.after().await?;
         outcome
@@ -258,6 +264,11 @@ impl Sessions for FaultyStore {
         profile: &WorkerProfile,
     ) -> Result<Option<Attached>, StoreError> {
         self.before().await?;
+        if self.is_late(20) {
+            let witness = self.witness.clone();
+            let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
+            return Err(self.land_late(async move { witness.attach(&session, &edge, &profile).await }));
+        }
         let outcome = self.witness.attach(session, edge, profile).await;
         self.after().await?;
         outcome
@@ -273,6 +284,10 @@ impl Sessions for FaultyStore {
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
         self.before().await?;
         let by = self.edge.lock().clone();
+        if self.is_late(50) {
+            let (witness, session) = (self.witness.clone(), session.clone());
+            return Err(self.land_late(async move { witness.close_session(&session, epoch, by).await }));
+        }
         let outcome = self.witness.close_session(session, epoch, by).await;
         if matches!(outcome, Ok(true)) {
             self.faults.note_closed();
@@ -296,6 +311,10 @@ impl Sessions for FaultyStore {
 impl Leases for FaultyStore {
     async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
         self.before().await?;
+        if self.is_late(1) {
+            let (disk, name, holder) = (self.disk.clone(), name.to_owned(), holder.to_owned());
+            return Err(self.land_late(async move { disk.acquire(&name, &holder, ttl).await }));
+        }
         let outcome = self.disk.acquire(name, holder, ttl).await;
         self.after().await?;
         let doubled = self.planted.is(Bug::EverybodyLeads) || self.faults.inject(30, Fault::LeaderDoubled);
