@@ -33,7 +33,7 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A process dies at a Store call, before or after the change is on disk.
+    /// A process dies at a Store call, before or after the change is on disk, or at a call of something else.
     Crash = "crash",
     GracefulStop = "graceful-stop",
     /// A Store call fails and changes nothing.
@@ -43,7 +43,10 @@ faults! {
     SlowCall = "slow-call",
     BellLost = "bell-lost",
     BellDoubled = "bell-doubled",
+    BellDelayed = "bell-delayed",
     KernelSilent = "kernel-silent",
+    /// The kernel takes longer than a Store call may.
+    KernelSlow = "kernel-slow",
     WorkerKilled = "worker-killed",
     WorkerHung = "worker-hung",
     StreamCut = "stream-cut",
@@ -57,6 +60,8 @@ faults! {
     LanesWiped = "lanes-wiped",
     /// Shared lanes do not hear one call.
     LanesMissed = "lanes-missed",
+    /// Shared lanes do what they are told, and their answer gets lost.
+    LanesUnanswered = "lanes-unanswered",
     /// A process starts with a clock that is up to two seconds wrong.
     ClockSkewed = "clock-skewed",
     /// A Store call hangs until its deadline, and may have changed something.

@@ -1,5 +1,5 @@
 //! Lanes that several processes share, as they are on a server of their own: they can forget everything, miss what one
-//! process says, and keep the claims of a process that died until their time is over.
+//! process says, do what it says and not be heard, and keep the claims of a process that died until their time is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,6 +94,12 @@ pub(crate) struct FaultyLanes {
 impl FaultyLanes {
     /// Whether a call of this process comes as far as the server.
     async fn arrives(&self) -> bool {
+        if self.faults.chance(300) {
+            tokio::time::sleep(self.faults.millis(8)).await;
+        }
+        if self.faults.inject(1, Fault::Crash) {
+            self.lifeline.crash().await;
+        }
         self.link.thawed().await;
         self.lifeline.alive_or_never().await;
         if !self.link.is_cut_off() {
@@ -123,7 +129,16 @@ impl FaultyLanes {
 
     /// The same, for who must know whether it was an answer.
     async fn ask(&self) -> Result<Arc<MemoryLanes>, LanesAway> {
-        self.reach().await.ok_or_else(|| LanesAway("the call did not arrive".into()))
+        let lanes = self.reach().await.ok_or_else(|| LanesAway("the call did not arrive".into()))?;
+        // Nothing changes by a question, so it is the same whether it was heard.
+        if self.goes_unanswered() { Err(LanesAway("the answer did not arrive".into())) } else { Ok(lanes) }
+    }
+
+    /// Whether the answer of a call that was heard gets lost. Its caller cannot tell that from a call that was not.
+    fn goes_unanswered(&self) -> bool {
+        let lost = self.faults.inject(5, Fault::LanesUnanswered);
+        *self.behind.lock() |= lost;
+        lost
     }
 }
 
@@ -161,6 +176,7 @@ impl Lanes for FaultyLanes {
     async fn offer(&self, jobs: Vec<Arc<Job>>) {
         if let Some(lanes) = self.reach().await {
             lanes.offer(jobs).await;
+            self.goes_unanswered();
         }
     }
 
@@ -175,13 +191,15 @@ impl Lanes for FaultyLanes {
         lanes.settle(self.shared.expired()).await;
         let claimed = lanes.claim(request).await;
         self.shared.note_claimed(&claimed);
-        claimed
+        // Nothing has to be made good for: claims that nobody knows of run out.
+        if self.faults.inject(5, Fault::LanesUnanswered) { Claimed::default() } else { claimed }
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) {
         if let Some(lanes) = self.reach().await {
             self.shared.note_settled(&settlements);
             lanes.settle(settlements).await;
+            self.goes_unanswered();
         }
     }
 
@@ -192,12 +210,13 @@ impl Lanes for FaultyLanes {
     async fn hold(&self, attempts: Vec<Hold>) {
         if let Some(lanes) = self.reach().await {
             lanes.hold(attempts).await;
+            self.goes_unanswered();
         }
     }
 
     async fn release(&self, attempts: Vec<AttemptToken>) -> bool {
         match self.reach().await {
-            Some(lanes) => lanes.release(attempts).await,
+            Some(lanes) => lanes.release(attempts).await && !self.goes_unanswered(),
             None => false,
         }
     }
@@ -223,7 +242,10 @@ impl Lanes for FaultyLanes {
 
     async fn hungry(&self) -> Vec<Hungry> {
         match self.reach().await {
-            Some(lanes) => lanes.hungry().await,
+            Some(lanes) => {
+                let asked = lanes.hungry().await;
+                if self.goes_unanswered() { Vec::new() } else { asked }
+            }
             None => Vec::new(),
         }
     }
@@ -239,5 +261,7 @@ impl Lanes for FaultyLanes {
         shared.rebuild(lanes).await;
         let mut known = self.shared.0.lock();
         known.built = known.version.is_some();
+        drop(known);
+        self.goes_unanswered();
     }
 }

@@ -33,6 +33,12 @@ pub(crate) const BOUNDS: Bounds =
 /// How long some processes bear with silence.
 const PATIENT: Duration = Duration::from_secs(25);
 
+/// How long a bell is under way at most, when it is late.
+const BELL_LATE_MS: u64 = 5_000;
+
+/// How long a kernel takes at most, when it is slow.
+const KERNEL_SLOW_MS: u64 = 2_500;
+
 /// Tells everything that belongs to a process whether the process still lives.
 #[derive(Clone)]
 pub(crate) struct Lifeline {
@@ -142,11 +148,18 @@ impl Process {
                 edge: Mutex::default(),
             }),
             lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
-            bus: Arc::new(FaultyBus { bus, faults: faults.clone(), planted: planted.clone(), link: link.clone() }),
+            bus: Arc::new(FaultyBus {
+                bus: Arc::new(bus),
+                faults: faults.clone(),
+                planted: planted.clone(),
+                lifeline: lifeline.clone(),
+                link: link.clone(),
+            }),
             kernel: Arc::new(FaultyKernel {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 faults: faults.clone(),
                 planted: planted.clone(),
+                lifeline: lifeline.clone(),
             }),
             clock,
             entropy,
@@ -187,18 +200,39 @@ impl Process {
 }
 
 struct FaultyBus {
-    bus: MemoryBus,
+    bus: Arc<MemoryBus>,
     faults: Arc<Faults>,
     planted: Arc<Planted>,
+    lifeline: Lifeline,
     link: Link,
+}
+
+impl FaultyBus {
+    /// Rings later, if the process lives until then. Nobody waits for it.
+    fn ring_late(&self, bells: Vec<Bell>) {
+        let (bus, lifeline, late) = (self.bus.clone(), self.lifeline.clone(), self.faults.millis(BELL_LATE_MS));
+        tokio::spawn(async move {
+            tokio::time::sleep(late).await;
+            if lifeline.is_alive() {
+                bus.ring(bells).await;
+            }
+        });
+    }
 }
 
 #[async_trait]
 impl Bus for FaultyBus {
     async fn ring(&self, bells: Vec<Bell>) {
+        if self.faults.inject(1, Fault::Crash) {
+            self.lifeline.crash().await;
+        }
         self.link.thawed().await;
+        self.lifeline.alive_or_never().await;
         if self.link.is_cut_off() || self.faults.inject(50, Fault::BellLost) {
             return;
+        }
+        if self.faults.inject(30, Fault::BellDelayed) {
+            return self.ring_late(bells);
         }
         if self.faults.inject(20, Fault::BellDoubled) {
             self.bus.ring(bells.clone()).await;
@@ -235,11 +269,26 @@ struct FaultyKernel {
     kernel: LocalKernel,
     faults: Arc<Faults>,
     planted: Arc<Planted>,
+    lifeline: Lifeline,
+}
+
+impl FaultyKernel {
+    /// A call that may be slow, and the last one of this process. What it was asked about may have changed meanwhile.
+    async fn before(&self) {
+        if self.faults.inject(10, Fault::KernelSlow) {
+            tokio::time::sleep(self.faults.millis(KERNEL_SLOW_MS)).await;
+        }
+        if self.faults.inject(1, Fault::Crash) {
+            self.lifeline.crash().await;
+        }
+        self.lifeline.alive_or_never().await;
+    }
 }
 
 #[async_trait]
 impl Kernel for FaultyKernel {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
+        self.before().await;
         if self.faults.inject(20, Fault::KernelSilent) {
             return requests.iter().map(|_| Judgement::Unavailable).collect();
         }
@@ -271,6 +320,7 @@ impl Kernel for FaultyKernel {
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
+        self.before().await;
         if self.faults.inject(20, Fault::KernelSilent) {
             return None;
         }
