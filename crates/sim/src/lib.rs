@@ -4,9 +4,9 @@
 //! server crashes at arbitrary Store calls, calls fail or end with unknown outcome, bells are lost or doubled, workers
 //! die, hang, forget and repeat themselves. Some workers have no stream and speak over NATS, which loses, doubles and delays
 //! what is said. Some jobs are parents: they submit children, wait for them and go on. Half of the seeds run several
-//! processes on shared lanes, which forget and miss things. Two of three seeds leave some faults out, so that there is time for
-//! what needs a while without them. Where there are several processes, one may be cut off or stand still until the others close
-//! its edge. Then the faults stop, and everything acknowledged must end exactly once.
+//! processes on shared lanes, which forget and miss things; half of these tell roles apart. One of several processes may be cut
+//! off or stand still until the others close its edge. Two of three seeds leave some faults out, so that there is time for what
+//! needs a while without them. Then the faults stop, and everything acknowledged must end exactly once.
 //!
 //! Two judges know nothing of the engine: a witness between the processes and the disk keeps books of every change that
 //! the Store says it made, and in the end histories are compared with what clients and workers saw. Whether they notice

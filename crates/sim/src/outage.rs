@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobState};
 use lockgate_core::request::{Caller, NewJob};
+use lockgate_engine::Roles;
 use lockgate_ports::Jobs;
 use tokio::task::JoinSet;
 
@@ -94,7 +95,7 @@ impl Outage {
     }
 
     fn start(self, world: &World) -> Vec<Process> {
-        let processes = (0..self.processes).map(|_| Process::start(&world.ground, &world.faults));
+        let processes = (0..self.processes).map(|_| Process::start(&world.ground, &world.faults, Roles::default()));
         let processes: Vec<Process> = processes.collect();
         for (place, process) in processes.iter().enumerate() {
             world.occupy(place, Some(process.clone()));

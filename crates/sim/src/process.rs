@@ -9,7 +9,7 @@ use lockgate_core::policy::{Explanation, Policy};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
-use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
+use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Roles, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
 use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
@@ -122,13 +122,14 @@ pub(crate) struct Process {
     pub(crate) engine: Engine,
     pub(crate) lifeline: Lifeline,
     pub(crate) link: Link,
+    pub(crate) roles: Roles,
     stop: Arc<watch::Sender<bool>>,
     ended: Arc<Signal<bool>>,
     task: Arc<JoinHandle<()>>,
 }
 
 impl Process {
-    pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>) -> Self {
+    pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>, roles: Roles) -> Self {
         let (lifeline, link) = (Lifeline::new(), Link::default());
         let Ground { disk, witness, planted, shared, clock, entropy } = ground;
         let (lanes, bus) = match shared {
@@ -169,7 +170,7 @@ impl Process {
         };
         // Processes need not agree on how long they bear with silence, as when that is being changed.
         let lost_after = if faults.chance(200) { PATIENT } else { Settings::default().lost_after };
-        let settings = Settings { exclusive_store: shared.is_none(), lost_after, ..Settings::default() };
+        let settings = Settings { roles, exclusive_store: shared.is_none(), lost_after, ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
         let running = engine.clone();
         let (stop, stopping) = watch::channel(false);
@@ -179,7 +180,7 @@ impl Process {
             running.run(stopping).await;
             end.set(true);
         });
-        Self { engine, lifeline, link, stop: Arc::new(stop), ended, task: Arc::new(task) }
+        Self { engine, lifeline, link, roles, stop: Arc::new(stop), ended, task: Arc::new(task) }
     }
 
     /// SIGTERM: returns when every loop has ended, or the process crashed on the way.

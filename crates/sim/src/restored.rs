@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::job::EventKind;
 use lockgate_core::request::{Caller, Json, NewJob};
+use lockgate_engine::Roles;
 use lockgate_ports::{Jobs, Timelines};
 use tokio::task::JoinSet;
 
@@ -55,7 +56,7 @@ impl Restored {
         for number in 0..WORKERS {
             tasks.spawn(worker::run(world.clone(), number));
         }
-        let process = Process::start(&world.ground, &world.faults);
+        let process = Process::start(&world.ground, &world.faults, Roles::default());
         world.occupy(0, Some(process.clone()));
         self.submit(&world, &process).await?;
         tokio::time::sleep(BEFORE).await;
@@ -72,7 +73,7 @@ impl Restored {
         // The books of the time that was lost say nothing about this one.
         let witness = world.ground.witness.after_restore().await?;
         let ground = Ground { witness: Arc::new(witness), ..world.ground.same() };
-        world.occupy(0, Some(Process::start(&ground, &world.faults)));
+        world.occupy(0, Some(Process::start(&ground, &world.faults, Roles::default())));
         world.come_to_rest().await?;
         tasks.shutdown().await;
         ground.witness.testify().await?;

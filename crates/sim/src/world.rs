@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, RunId};
 use lockgate_core::time::Timestamp;
+use lockgate_engine::Roles;
 use lockgate_ports::memory::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Upkeep};
 use parking_lot::Mutex;
@@ -74,6 +75,8 @@ pub(crate) struct World {
     clients: u64,
     pub(crate) cast: Cast,
     pub(crate) ground: Ground,
+    /// What the process of each place is for.
+    roles: Vec<Roles>,
     /// One place for each process.
     processes: Signal<Vec<Option<Process>>>,
 }
@@ -83,6 +86,21 @@ const CALM: Duration = Duration::from_secs(3_600);
 
 /// How long places may count as taken then. Longer than the silence of any worker is borne.
 const PLACES_FREE: Duration = Duration::from_secs(150);
+
+/// Half of the installations of several processes tell roles apart. The first two have everything that is needed.
+fn roles(count: u64, faults: &Faults) -> Vec<Roles> {
+    let all = Roles::default();
+    let gateway = Roles { scheduler: false, orchestrator: false, ..all };
+    let apart = count > 1 && faults.chance(500);
+    let role = |place: u64| match place {
+        _ if !apart => all,
+        0 => gateway,
+        1 => Roles { gateway: false, ..all },
+        _ if faults.chance(500) => gateway,
+        _ => all,
+    };
+    (0..count).map(role).collect()
+}
 
 impl World {
     pub(crate) fn new(story: &Story) -> Self {
@@ -105,9 +123,10 @@ impl World {
             entropy: entropy.clone(),
         };
         let cast = Cast { policies: faults.chance(300), limits: faults.chance(300), schedules: faults.chance(300) };
+        let roles = roles(count, &faults);
         let processes = Signal::new((0..count).map(|_| None).collect());
         let ledger = Mutex::default();
-        Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, processes }
+        Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, roles, processes }
     }
 
     pub(crate) async fn run(self) -> Result<Summary, Violation> {
@@ -148,12 +167,13 @@ impl World {
         }
     }
 
-    /// A server that runs now; waits while there is none. One that just died keeps its place until somebody notices, and is none.
+    /// A server that runs now and takes calls; waits while there is none. One that just died keeps its place until somebody
+    /// notices, and is none.
     pub(crate) async fn process(&self) -> Process {
         let first = usize::try_from(self.faults.below(self.processes.with(Vec::len) as u64)).unwrap_or(0);
         let running = |places: &Vec<Option<Process>>| {
             let mut turn = places.iter().cycle().skip(first).take(places.len());
-            turn.find_map(|place| place.clone().filter(|process| process.lifeline.is_alive()))
+            turn.find_map(|place| place.clone().filter(|process| process.roles.gateway && process.lifeline.is_alive()))
         };
         self.processes.wait(running).await
     }
@@ -167,7 +187,7 @@ impl World {
     /// Starts a server again whenever it died. Faults stop at `calm_at`.
     async fn supervise(self: Arc<Self>, place: usize, calm_at: Instant) {
         loop {
-            let process = Process::start(&self.ground, &self.faults);
+            let process = Process::start(&self.ground, &self.faults, self.roles[place]);
             self.occupy(place, Some(process.clone()));
             let planned = self.faults.inject(300, Fault::GracefulStop).then(|| self.faults.millis(40_000));
             tokio::select! {
