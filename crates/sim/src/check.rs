@@ -10,7 +10,7 @@ use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
 use crate::clock::BASE;
 use crate::world::{Summary, World};
-use crate::{families, flow, sagas, times};
+use crate::{ends, families, flow, sagas, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         let detail = detail.ok_or_else(|| Violation::new("nothing acknowledged is lost", id.to_string()))?;
         history(id, &detail)?;
         work(world, id, &detail)?;
+        ends::check(world, id, &detail)?;
         let state = detail.job.state();
         let letter = letters.get(id).copied();
         ensure(
@@ -126,7 +127,7 @@ pub(crate) async fn stuck(world: &World) -> Violation {
     Violation::new("everything ends once faults stop", told)
 }
 
-fn is_end(kind: EventKind) -> bool {
+pub(crate) fn is_end(kind: EventKind) -> bool {
     matches!(kind, EventKind::Succeeded | EventKind::Failed | EventKind::TimedOut | EventKind::Cancelled | EventKind::Denied)
 }
 
@@ -165,7 +166,7 @@ async fn letters(world: &World) -> BTreeMap<JobId, JobState> {
     letters
 }
 
-fn tell(events: &[JobEvent]) -> String {
+pub(crate) fn tell(events: &[JobEvent]) -> String {
     events.iter().map(|e| format!("{}:{:?}#{}", e.n, e.kind, e.attempt)).collect::<Vec<_>>().join(" ")
 }
 

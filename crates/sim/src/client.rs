@@ -113,13 +113,16 @@ pub(crate) async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
 
 async fn cancel_one(world: &World, caller: &Caller) {
     let id = {
-        let ledger = world.ledger.lock();
+        let mut ledger = world.ledger.lock();
         let mine: Vec<JobId> =
             ledger.acknowledged.iter().filter(|id| id.as_str().starts_with(caller.tenant.as_str())).cloned().collect();
         if mine.is_empty() {
             return;
         }
-        mine[usize::try_from(world.faults.below(mine.len() as u64)).unwrap_or(0)].clone()
+        let id = mine[usize::try_from(world.faults.below(mine.len() as u64)).unwrap_or(0)].clone();
+        // Said before it is sent: a call of unknown outcome may count.
+        ledger.cancelled.insert(id.clone());
+        id
     };
     let process = world.process().await;
     tokio::select! {

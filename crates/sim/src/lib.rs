@@ -16,6 +16,7 @@ mod brood;
 mod check;
 mod client;
 mod clock;
+mod ends;
 mod families;
 mod faults;
 mod flow;

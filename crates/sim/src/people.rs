@@ -24,6 +24,11 @@ default: {decision: allow, reason: fine}
 rules:
   - {id: ask-c, match: {topics: [sim.c]}, decision: require_approval, reason: somebody must look, approval: {approvers: 1, request_expiry: 15s}}
 ";
+/// What the second policy denies, and the third asks people about.
+pub(crate) const DENIED: &str = "sim.b";
+pub(crate) const ASKED: &str = "sim.c";
+/// How long a question waits for its answer.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const FEW_OF_C: &str = "
 topics: {'sim.*': default}
 pools: {default: {}}
@@ -48,7 +53,7 @@ fn operator() -> Caller {
 
 /// Tells the witness what each policy means, so that nobody needs the engine to know it.
 pub(crate) fn explain_policies(world: &World) {
-    for (text, denied, asks) in [(ALLOW, None, None), (DENY_B, Some("sim.b"), None), (ASK_C, None, Some("sim.c"))] {
+    for (text, denied, asks) in [(ALLOW, None, None), (DENY_B, Some(DENIED), None), (ASK_C, None, Some(ASKED))] {
         if let Ok(policy) = Policy::load("policy.yaml", text) {
             world.witness.expect_policy(policy.snapshot(), denied, asks);
         }
@@ -121,9 +126,12 @@ async fn answer_some(world: &World, engine: &Engine, caller: &Caller) {
             1 => Answer::Reject,
             _ => Answer::Approve,
         };
-        if answer == Answer::Approve {
-            // Said before it is sent: an answer of unknown outcome may count.
-            world.witness.expect_approval(&job.request.job_id);
+        // Said before it is sent: an answer of unknown outcome may count.
+        match answer {
+            Answer::Approve => world.witness.expect_approval(&job.request.job_id),
+            Answer::Reject => {
+                world.ledger.lock().rejected.insert(job.request.job_id.clone());
+            }
         }
         let (job_id, request_hash, rule_hash) = (job.request.job_id.clone(), job.hash, asked.rule_hash.clone());
         // Too late, or the Store fails: both are part of the story.

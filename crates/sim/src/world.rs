@@ -61,6 +61,10 @@ pub(crate) struct Ledger {
     pub(crate) finished: BTreeSet<(JobId, u32)>,
     /// Workflows of plain jobs, by their sagas.
     pub(crate) workflows: BTreeMap<RunId, Workflow>,
+    /// Jobs that somebody tried to cancel.
+    pub(crate) cancelled: BTreeSet<JobId>,
+    /// Jobs that somebody tried to reject when people were asked.
+    pub(crate) rejected: BTreeSet<JobId>,
 }
 
 pub(crate) struct World {

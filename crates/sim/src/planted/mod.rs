@@ -2,6 +2,7 @@
 //!
 //! Each is a way in which a port could be wrong. They live here and nowhere else; the engine and the adapters have none.
 
+mod changes;
 mod lanes;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub enum Bug {
     KeysForgotten,
     /// The Store's indexes never name certain jobs.
     RowsForgotten,
+    /// The Store charges the client for attempts that the platform lost.
+    LossesCharged,
     /// The Store does not know whose deadline has passed.
     DeadlinesForgotten,
     /// The Store does not compare the version of a run.
@@ -127,6 +130,7 @@ impl Planted {
             }),
             Some(Bug::EventsDropped) => self.every_third(&mut changes, |change| change.transition.events.clear()),
             Some(Bug::LettersDropped) => changes.iter_mut().for_each(|change| change.transition.dead_letter = None),
+            Some(Bug::LossesCharged) => changes::charge_losses(&mut changes),
             Some(Bug::KeysForgotten) => changes
                 .iter_mut()
                 .for_each(|change| Arc::make_mut(&mut change.transition.job.request).idempotency_key = None),

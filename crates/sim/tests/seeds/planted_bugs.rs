@@ -44,6 +44,7 @@ caught! {
     dead_letters_that_are_not_written = LettersDropped: "J-4";
     idempotency_keys_that_are_forgotten = KeysForgotten: "S-3";
     rows_that_no_index_names = RowsForgotten: "everything ends";
+    losses_that_the_client_pays_for = LossesCharged: "A-6";
     deadlines_that_nobody_looks_at = DeadlinesForgotten: "a deadline" | "everything ends";
     steps_of_a_run_that_are_not_compared = StepsNotCompared: "R-1";
     news_that_a_run_never_hears = NewsForgotten: "everything ends";

@@ -1,0 +1,124 @@
+//! Why jobs ended. Every end has a reason that the world gave, and a budget ends a job exactly when it is spent. All of it is
+//! counted from the events and the request.
+
+use std::time::Duration;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{EventKind, JobEvent, Reason};
+use lockgate_core::request::JobRequest;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::JobDetail;
+
+use crate::check::{Violation, ensure, is_end, tell};
+use crate::people::{ANSWER_WITHIN, ASKED, DENIED};
+use crate::world::World;
+
+/// Failures that end a job whose client named no number.
+const ATTEMPTS: u32 = 3;
+/// Losses that the platform bears. One more ends a job.
+const LOSSES: u32 = 6;
+/// The longest pause after the first failure. It doubles with each one more.
+const PAUSE: Duration = Duration::from_millis(1_500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// What a life spent of each budget, its end included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    failures: u32,
+    losses: u32,
+    snoozes: u32,
+}
+
+impl Spent {
+    fn of(life: &[JobEvent]) -> Self {
+        let mut spent = Self::default();
+        for event in life {
+            // The truth about an attempt that was declared lost gives its charge back.
+            if event.late_of.is_some() && event.kind != EventKind::DoneLate {
+                spent.losses = spent.losses.saturating_sub(1);
+            }
+            match (event.kind, event.reason) {
+                (EventKind::AttemptFailed, _)
+                | (EventKind::Failed, Some(Reason::Failed | Reason::Fatal))
+                | (EventKind::TimedOut, Some(Reason::ExecutionTimeout)) => spent.failures += 1,
+                (EventKind::AttemptLost | EventKind::Failed, Some(Reason::AgentLost | Reason::DispatchLost)) => {
+                    spent.losses += 1;
+                }
+                (EventKind::Snoozed, _) => spent.snoozes += 1,
+                _ => {}
+            }
+        }
+        spent
+    }
+}
+
+pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+    let told = || format!("{id}: {}", tell(&detail.events));
+    let request = &detail.job.request;
+    let mut spent = Spent::default();
+    // Each life begins with the event that says so.
+    for life in detail.events.chunk_by(|_, next| next.kind != EventKind::Replayed) {
+        spent = Spent::of(life);
+        let Some(end) = life.iter().find(|event| is_end(event.kind)) else { continue };
+        let why = || format!("{:?} by {:?} after {spent:?}, {}", end.kind, end.reason, told());
+        ensure(within_budgets(spent, end, request, life), "A-6 a budget ends a job when it is spent", why)?;
+        ensure(is_so(world, id, request, life, end), "a job ends for a reason that there was", why)?;
+    }
+    let counters = &detail.job.life.counters;
+    let counted = Spent { failures: counters.failures, losses: counters.infra_failures, snoozes: counters.snoozes };
+    ensure(counted == spent, "A-6 what is charged is what happened", || format!("{counted:?}, not {spent:?}: {}", told()))
+}
+
+fn deadline(request: &JobRequest, life: &[JobEvent]) -> Option<Timestamp> {
+    let began = life.first()?.at;
+    request.deadline_ms.map(|ms| began + Duration::from_millis(ms))
+}
+
+fn pause_max(failures: u32) -> Duration {
+    PAUSE.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(PAUSE_MAX)
+}
+
+/// Never more than there is, and who ended because a budget was spent had spent it. Failures may end a job earlier if its deadline
+/// comes before its next attempt.
+fn within_budgets(spent: Spent, end: &JobEvent, request: &JobRequest, life: &[JobEvent]) -> bool {
+    let attempts = request.max_attempts.unwrap_or(ATTEMPTS);
+    match end.reason {
+        Some(Reason::Failed | Reason::ExecutionTimeout) => {
+            let last_pause = end.at + pause_max(spent.failures);
+            let in_vain = deadline(request, life).is_some_and(|deadline| deadline <= last_pause);
+            spent.losses <= LOSSES && (spent.failures == attempts || (spent.failures < attempts && in_vain))
+        }
+        Some(Reason::Fatal) => spent.losses <= LOSSES && spent.failures <= attempts,
+        Some(Reason::AgentLost | Reason::DispatchLost) => spent.losses == LOSSES + 1 && spent.failures < attempts,
+        _ => spent.losses <= LOSSES && spent.failures < attempts,
+    }
+}
+
+/// Whether somebody or something gave this reason. What workers said is held against the events as they are written.
+fn is_so(world: &World, id: &JobId, request: &JobRequest, life: &[JobEvent], end: &JobEvent) -> bool {
+    let last = |kind: EventKind| life.iter().rev().find(|event| event.kind == kind);
+    let ledger = world.ledger.lock();
+    match (end.kind, end.reason) {
+        (EventKind::Succeeded, None)
+        | (EventKind::Failed, Some(Reason::Failed | Reason::Fatal | Reason::AgentLost | Reason::DispatchLost))
+        | (EventKind::TimedOut, Some(Reason::ExecutionTimeout)) => true,
+        (EventKind::Failed, Some(Reason::ChildrenTimeout)) => {
+            last(EventKind::WaitingForChildren).and_then(|waits| waits.until).is_some_and(|until| until <= end.at)
+        }
+        (EventKind::TimedOut, Some(Reason::DeadlineExceeded)) => {
+            deadline(request, life).is_some_and(|deadline| deadline <= end.at)
+        }
+        // Runs stop their jobs, and who ends badly its children.
+        (EventKind::Cancelled, Some(Reason::Cancelled)) => {
+            request.run.is_some() || request.child_of.is_some() || ledger.cancelled.contains(id)
+        }
+        (EventKind::Denied, Some(Reason::Denied)) => world.cast.policies && request.topic.as_str() == DENIED,
+        (EventKind::Denied, Some(Reason::ApprovalRejected)) => ledger.rejected.contains(id),
+        (EventKind::Denied, Some(Reason::ApprovalExpired)) => {
+            let asked = last(EventKind::ApprovalRequired).filter(|_| request.topic.as_str() == ASKED);
+            asked.is_some_and(|asked| asked.at + ANSWER_WITHIN <= end.at)
+        }
+        // Nobody snoozes that often, every topic has a pool with workers, and no policy looks at results.
+        _ => false,
+    }
+}
