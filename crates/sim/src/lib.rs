@@ -38,6 +38,7 @@ mod signal;
 mod store;
 mod story;
 mod times;
+mod wire;
 mod witness;
 mod worker;
 mod world;

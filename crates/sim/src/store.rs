@@ -112,7 +112,7 @@ impl Jobs for FaultyStore {
         self.before().await?;
         let jobs = self.disk.load(ids).await;
         self.arrive_late().await;
-        jobs
+        jobs.map(|jobs| self.planted.loaded(jobs))
     }
 
     async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {

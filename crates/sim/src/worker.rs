@@ -12,7 +12,7 @@ use lockgate_core::job::Outcome;
 use lockgate_core::request::Json;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
-use lockgate_ports::{Jobs, Mint};
+use lockgate_ports::Mint;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -22,8 +22,8 @@ use crate::client::TOPICS;
 use crate::faults::Fault;
 use crate::parent::Parent;
 use crate::plan::Plan;
-use crate::planted::Bug;
 use crate::process::Process;
+use crate::wire::{deliver, forged, lie, linger, reordered, report};
 use crate::world::World;
 
 /// Starts worker processes one after another: each has a session of its own.
@@ -86,13 +86,9 @@ const POSTED: u64 = 200;
 const POSTED_LOST_MS: u64 = 90_000;
 /// How long they are silent at most.
 const QUIET_MS: u64 = 120_000;
-/// How long they are given jobs although nothing is heard of them.
-const QUIET_AFTER: Duration = Duration::from_secs(10);
 /// How late the second of two messages comes at most.
 const DOUBLED_MS: u64 = 10_000;
 const BEAT: Duration = Duration::from_secs(3);
-/// How long a worker waits for an answer before it attaches elsewhere.
-const UNANSWERED: Duration = Duration::from_secs(5);
 /// Longer than any story.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
 /// The longest pause between two tries to connect.
@@ -303,6 +299,7 @@ impl Life {
             ledger.broken.push(Violation::new("A-1 one execution per fence", token.to_string()));
         }
         drop(ledger);
+        world.witness.saw_begin(&job_id, job.life.attempt.no);
         let hidden = world.faults.inject(30, Fault::AttemptHidden);
         let plan = Plan::decode(&job.request.payload);
         if let Plan::Parent(brood) = plan {
@@ -337,6 +334,7 @@ impl Life {
             let Some(Running { job_id, attempt, ends: Some((_, outcome)), .. }) = self.running.remove(&token) else {
                 continue;
             };
+            world.witness.saw_end(&job_id, attempt, &outcome);
             if matches!(outcome, Outcome::Succeeded { .. }) {
                 world.ledger.lock().finished.insert((job_id.clone(), attempt));
             }
@@ -371,76 +369,6 @@ impl Life {
         let running = self.running.iter().filter(|(_, r)| !r.hidden).map(|(token, r)| item(&r.job_id, token, true));
         running.chain(self.journal.iter().map(|(token, (job_id, _))| item(job_id, token, true))).collect()
     }
-}
-
-/// Takes its time now and then. Whether somebody was there to hear it: a process that stands still for too long is left.
-async fn deliver(world: &World, process: &Process, attachment: &Attachment, message: FromWorker) -> bool {
-    if world.faults.inject(20, Fault::MessageDelayed) {
-        tokio::time::sleep(world.faults.millis(4_000)).await;
-    }
-    if tokio::time::timeout(UNANSWERED, process.link.thawed()).await.is_err() {
-        return false;
-    }
-    world.witness.hear(attachment.session());
-    attachment.receive(message).await;
-    true
-}
-
-/// Tells some process of results, up to so many milliseconds late. Returns those that need not be told again.
-async fn report(world: Arc<World>, session: SessionId, results: Vec<ResultReport>, late_ms: u64) -> Vec<AttemptToken> {
-    tokio::time::sleep(world.faults.millis(late_ms)).await;
-    if world.faults.inject(20, Fault::MessageDelayed) {
-        tokio::time::sleep(world.faults.millis(4_000)).await;
-    }
-    let results = forged(&world, FromWorker { results, ..FromWorker::default() }).await.results;
-    let process = world.process().await;
-    let answered = tokio::select! {
-        biased;
-        () = process.lifeline.died() => return Vec::new(),
-        answered = process.engine.report(&session, results) => answered,
-    };
-    answered.unwrap_or_default().into_iter().map(|(token, _)| token).collect()
-}
-
-/// No stream ends with a worker over NATS: its edge goes on to speak to nobody until it has been quiet for a while, or is attached
-/// anew.
-async fn linger(attachment: Attachment, mut inbound: Receiver<ToWorker>) {
-    let unheard = async { while inbound.recv().await.is_some() {} };
-    // Either way there is nobody left to speak to.
-    let _ = tokio::time::timeout(QUIET_AFTER, unheard).await;
-    drop(attachment);
-}
-
-/// Results before the beat that was said before them, and starts after both.
-fn reordered(mut message: FromWorker) -> Vec<FromWorker> {
-    let results = std::mem::take(&mut message.results);
-    let beat = message.beat.take();
-    vec![FromWorker { results, ..FromWorker::default() }, FromWorker { beat, ..FromWorker::default() }, message]
-}
-
-/// Claims to have begun and finished some job, with a token that nobody gave it.
-fn lie(world: &World, outbox: &mut FromWorker) {
-    if !world.faults.inject(10, Fault::ReportForged) {
-        return;
-    }
-    let known: Vec<JobId> = world.ledger.lock().acknowledged.iter().cloned().collect();
-    let Some(job_id) = known.get(usize::try_from(world.faults.below(known.len() as u64)).unwrap_or(0)) else { return };
-    let token = world.entropy.attempt_token();
-    outbox.starts.push((job_id.clone(), token.clone()));
-    let outcome = Outcome::Succeeded { result: Json::trusted("0") };
-    outbox.results.push(ResultReport { job_id: job_id.clone(), token, outcome });
-}
-
-/// What an edge would hear if it did not look at tokens.
-async fn forged(world: &World, mut message: FromWorker) -> FromWorker {
-    if world.planted.is(Bug::FenceIgnored) {
-        for report in &mut message.results {
-            let now =
-                world.disk.load(std::slice::from_ref(&report.job_id)).await.ok().and_then(|mut jobs| jobs.pop().flatten());
-            report.token = now.map_or_else(|| report.token.clone(), |job| job.life.attempt.token);
-        }
-    }
-    message
 }
 
 async fn misbehave(world: &World, posted: bool) -> Option<End> {

@@ -1,7 +1,13 @@
 //! What becomes of changes on their way to the disk.
 
-use lockgate_core::job::EventKind;
+use std::collections::BTreeMap;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{EventKind, Job, JobState, LostAttempt};
 use lockgate_ports::Change;
+
+/// The first attempt of each life that was declared lost.
+pub(super) type Lost = BTreeMap<(JobId, u32), LostAttempt>;
 
 fn says(change: &Change, kind: EventKind) -> bool {
     change.transition.events.iter().any(|event| event.kind == kind)
@@ -10,5 +16,22 @@ fn says(change: &Change, kind: EventKind) -> bool {
 pub(super) fn charge_losses(changes: &mut [Change]) {
     for change in changes.iter_mut().filter(|change| says(change, EventKind::AttemptLost)) {
         change.transition.job.life.counters.failures += 1;
+    }
+}
+
+pub(super) fn note_losses(known: &mut Lost, changes: &[Change]) {
+    for job in changes.iter().map(|change| &change.transition.job) {
+        if let Some(lost) = &job.life.lost {
+            known.entry((job.request.job_id.clone(), job.life.no)).or_insert_with(|| lost.clone());
+        }
+    }
+}
+
+pub(super) fn keep_guess(known: &Lost, job: &mut Job) {
+    let lost = known.get(&(job.request.job_id.clone(), job.life.no));
+    if let Some(lost) = lost.filter(|_| job.life.state == JobState::Running) {
+        job.life.state = JobState::Scheduled;
+        job.life.attempt.binding = None;
+        job.life.lost = Some(lost.clone());
     }
 }

@@ -79,6 +79,8 @@ pub enum Bug {
     DisownForgotten,
     /// The edge takes any report for a job as one of its current attempt.
     FenceIgnored,
+    /// The Store says that a job waits for its lost attempt still when the next one runs.
+    GuessesKept,
     /// The kernel allows everything.
     EverythingAllowed,
     /// Lanes never give certain jobs.
@@ -102,6 +104,7 @@ pub(crate) struct Planted {
     unwritten: Mutex<Vec<Change>>,
     changes: Mutex<u64>,
     claimed: Mutex<Option<Claim>>,
+    lost: Mutex<changes::Lost>,
 }
 
 impl Planted {
@@ -130,6 +133,7 @@ impl Planted {
             }),
             Some(Bug::EventsDropped) => self.every_third(&mut changes, |change| change.transition.events.clear()),
             Some(Bug::LettersDropped) => changes.iter_mut().for_each(|change| change.transition.dead_letter = None),
+            Some(Bug::GuessesKept) => changes::note_losses(&mut self.lost.lock(), &changes),
             Some(Bug::LossesCharged) => changes::charge_losses(&mut changes),
             Some(Bug::KeysForgotten) => changes
                 .iter_mut()
@@ -290,6 +294,15 @@ impl Planted {
             Duty::Approve | Duty::Scan | Duty::Rejudge => false,
         };
         if forgotten { Vec::new() } else { jobs }
+    }
+
+    /// Jobs as they are read one by one.
+    pub(crate) fn loaded(&self, mut jobs: Vec<Option<Job>>) -> Vec<Option<Job>> {
+        if self.is(Bug::GuessesKept) {
+            let lost = self.lost.lock();
+            jobs.iter_mut().flatten().for_each(|job| changes::keep_guess(&lost, job));
+        }
+        jobs
     }
 
     /// Jobs as an index names them.

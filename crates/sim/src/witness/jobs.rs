@@ -35,6 +35,7 @@ impl Books {
         if transition.events.iter().any(|event| event.kind == EventKind::Dispatched) {
             self.may_be_dispatched(job);
         }
+        self.follows_workers(transition);
         self.relate(transition);
         self.enter(job);
         self.log(job);
@@ -124,14 +125,18 @@ impl Books {
         if let Some(session) = &holder {
             self.held.entry(session.clone()).or_default().insert(id.clone());
         }
+        let attempt = &job.life.attempt;
+        let before = || self.jobs.get(id).map_or_else(|| job.life.lost.as_ref().map_or(0, |lost| lost.no), |e| e.dispatched);
+        let dispatched = if attempt.binding.is_some() { attempt.no } else { before() };
         let entry = Entry {
             version: job.version,
             life: job.life.no,
-            attempt: job.life.attempt.no,
+            attempt: attempt.no,
             state: job.life.state,
             events: job.life.events,
             topic: job.request.topic.clone(),
             holder,
+            dispatched,
         };
         self.jobs.insert(id.clone(), entry);
     }

@@ -7,6 +7,7 @@ mod families;
 mod jobs;
 mod others;
 mod sagas;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +46,8 @@ struct Books {
     parts: BTreeMap<Part, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,
     families: families::Families,
+    /// Known to whoever keeps the books after a restore too.
+    workers: Arc<Mutex<workers::Workers>>,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,
@@ -75,6 +78,8 @@ struct Entry {
     events: u64,
     topic: Topic,
     holder: Option<SessionId>,
+    /// The last attempt that was dispatched; 0 before the first.
+    dispatched: u32,
 }
 
 struct Session {
@@ -134,6 +139,7 @@ impl Witness {
         let closed = self.disk.closed_holding().await.map_err(read)?;
         let fresh = Self::new(self.disk.clone(), self.clock.clone(), self.planted.clone());
         let mut books = fresh.books.lock();
+        books.workers = self.books.lock().workers.clone();
         for job in jobs.iter().flatten() {
             books.enter(job);
         }

@@ -1,0 +1,89 @@
+//! What workers really did, as they know it. Whatever else is said of them is made up.
+
+use std::collections::BTreeSet;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{EventKind, JobEvent, Outcome, Reason, Transition};
+
+use super::jobs::told;
+use super::{Books, Witness};
+
+/// How an attempt ended, in its worker's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Done,
+    Failed,
+    Fatal,
+    Snoozed,
+    Waits,
+}
+
+/// By job and attempt.
+#[derive(Default)]
+pub(super) struct Workers {
+    begun: BTreeSet<(JobId, u32)>,
+    said: BTreeSet<(JobId, u32, Word)>,
+}
+
+impl Books {
+    /// A change as far as it is about workers. The books know the job as it was before.
+    pub(super) fn follows_workers(&mut self, transition: &Transition) {
+        let job = &transition.job;
+        let id = &job.request.job_id;
+        let before = self.jobs.get(id).filter(|entry| entry.life == job.life.no);
+        // The last attempt that was dispatched in this life, if nobody holds it.
+        let free = before.filter(|entry| entry.holder.is_none()).map(|entry| entry.dispatched);
+        for event in &transition.events {
+            let late_of = event.late_of.filter(|_| event.kind != EventKind::DoneLate);
+            let in_time = late_of.is_none_or(|late| free == Some(late) && late < event.attempt);
+            self.require(in_time, "A-4 a late result counts until the next attempt is dispatched", || {
+                told(job, &format!("{:?} of {late_of:?}, free after {free:?}", event.kind))
+            });
+            let attempt = event.late_of.unwrap_or(event.attempt);
+            let real = {
+                let workers = self.workers.lock();
+                let said = |word| workers.said.contains(&(id.clone(), attempt, word));
+                match event.kind {
+                    EventKind::Started | EventKind::ChildrenSubmitted => workers.begun.contains(&(id.clone(), attempt)),
+                    _ => word_of(event).is_none_or(said),
+                }
+            };
+            self.require(real, "A-1 of an attempt counts only what its worker said", || {
+                told(job, &format!("{:?} of attempt {attempt}", event.kind))
+            });
+        }
+    }
+}
+
+/// What a worker must have said for this to be written.
+fn word_of(event: &JobEvent) -> Option<Word> {
+    match (event.kind, event.reason) {
+        (EventKind::Succeeded | EventKind::DoneLate, _) => Some(Word::Done),
+        (EventKind::AttemptFailed | EventKind::Failed, Some(Reason::Failed)) => Some(Word::Failed),
+        (EventKind::Failed, Some(Reason::Fatal)) => Some(Word::Fatal),
+        (EventKind::Snoozed, _) => Some(Word::Snoozed),
+        (EventKind::WaitingForChildren, _) => Some(Word::Waits),
+        _ => None,
+    }
+}
+
+impl Witness {
+    /// A worker begins an attempt.
+    pub(crate) fn saw_begin(&self, job: &JobId, attempt: u32) {
+        self.books.lock().workers.lock().begun.insert((job.clone(), attempt));
+    }
+
+    /// An attempt ends, and its worker is about to say how.
+    pub(crate) fn saw_end(&self, job: &JobId, attempt: u32, outcome: &Outcome) {
+        let word = match outcome {
+            Outcome::Succeeded { .. } => Word::Done,
+            Outcome::FailedRetryable { .. } => Word::Failed,
+            Outcome::FailedFatal { .. } => Word::Fatal,
+            Outcome::Snooze { .. } => Word::Snoozed,
+            Outcome::AwaitChildren { .. } => Word::Waits,
+            // Nobody says so in any story.
+            Outcome::TimedOut | Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked => return,
+        };
+        self.books.lock().workers.lock().said.insert((job.clone(), attempt, word));
+    }
+}
