@@ -103,7 +103,7 @@ impl FaultyStore {
 impl Jobs for FaultyStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         self.before().await?;
-        let outcome = self.witness.commit(self.planted.births(changes)).await;
+        let outcome = self.witness.commit(self.planted.asked(changes)).await;
         self.after().await?;
         outcome
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockgate_core::ids::JobId;
-use lockgate_core::job::{EventKind, Job, JobState, LostAttempt};
+use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt};
 use lockgate_ports::Change;
 
 /// The first attempt of each life that was declared lost.
@@ -33,5 +33,13 @@ pub(super) fn keep_guess(known: &Lost, job: &mut Job) {
         job.life.state = JobState::Scheduled;
         job.life.attempt.binding = None;
         job.life.lost = Some(lost.clone());
+    }
+}
+
+pub(super) fn omit_evidence(changes: &mut [Change]) {
+    for evidence in changes.iter_mut().map(|change| &mut change.transition.evidence) {
+        if matches!(evidence, Evidence::Reached(_) | Evidence::Attached { .. } | Evidence::Closed { .. }) {
+            *evidence = Evidence::Version;
+        }
     }
 }

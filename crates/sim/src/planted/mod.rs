@@ -29,6 +29,8 @@ pub enum Bug {
     VersionIgnored,
     /// The Store does not look at the evidence of a change.
     EvidenceIgnored,
+    /// The engine says that attempts are lost or over time, and offers no evidence.
+    EvidenceOmitted,
     /// The Store does not compare the policy of a dispatch with the one in force.
     PolicyIgnored,
     /// The Store forgets the last change of a large batch and says that it made it.
@@ -269,8 +271,11 @@ impl Planted {
         Ok(closed)
     }
 
-    /// What a process asks of the Store when it submits children.
-    pub(crate) fn births(&self, mut changes: Vec<Change>) -> Vec<Change> {
+    /// What a process asks of the Store.
+    pub(crate) fn asked(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        if self.is(Bug::EvidenceOmitted) {
+            changes::omit_evidence(&mut changes);
+        }
         if self.is(Bug::BirthsUnfenced) {
             let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });
             changes.iter_mut().filter(fenced).for_each(|change| change.transition.evidence = Evidence::Version);

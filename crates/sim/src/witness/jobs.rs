@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lockgate_core::ids::{JobId, JobSeq, SessionId};
-use lockgate_core::job::{EventKind, Evidence, Job, JobState, Transition};
+use lockgate_core::ids::{JobId, JobSeq};
+use lockgate_core::job::{EventKind, Job, JobState, Transition};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
 use lockgate_ports::{Change, ChangeError, SnapshotKind, StoreError};
@@ -29,9 +29,8 @@ impl Books {
     /// A change that the Store says it made.
     pub(super) fn note(&mut self, transition: &Transition, now: Timestamp) {
         self.follows(transition);
-        let proven = self.proves(&transition.evidence, now);
+        self.is_proven(transition, now);
         let job = &transition.job;
-        self.require(proven, "S-1 evidence holds when it is written", || told(job, &format!("{:?}", transition.evidence)));
         if transition.events.iter().any(|event| event.kind == EventKind::Dispatched) {
             self.may_be_dispatched(job);
         }
@@ -61,27 +60,6 @@ impl Books {
         let numbered = transition.events.iter().zip(events + 1..).all(|(event, n)| event.n == n);
         let counted = job.life.events == events + transition.events.len() as u64;
         self.require(numbered && counted, "S-4 events without gaps", || told(job, &format!("{events} events before")));
-    }
-
-    fn proves(&self, evidence: &Evidence, now: Timestamp) -> bool {
-        let with_epoch = |id: &SessionId, epoch: u64, open: bool| {
-            self.sessions.get(id).is_some_and(|s| s.epoch == epoch && s.open == open)
-        };
-        match evidence {
-            Evidence::Version => true,
-            Evidence::Reached(at) => *at <= now,
-            Evidence::Attached { session, epoch } => with_epoch(session, *epoch, true),
-            Evidence::Closed { session, epoch } => with_epoch(session, *epoch, false),
-            Evidence::Allowed { session, epoch, policy, routing } => {
-                let policy_stands = **policy == *self.in_force(SnapshotKind::Policy);
-                with_epoch(session, *epoch, true) && policy_stands && *routing.pools == *self.in_force(SnapshotKind::Pools)
-            }
-            Evidence::InForce(policy) => **policy == *self.in_force(SnapshotKind::Policy),
-            Evidence::Routed(routing) => *routing.pools == *self.in_force(SnapshotKind::Pools),
-            Evidence::Unchanged { job, version } => {
-                self.jobs.get(job).is_some_and(|entry| entry.version == *version && !entry.state.is_terminal())
-            }
-        }
     }
 
     /// Whatever the evidence says: who gets an attempt is there and has room, and the policy of now allowed it.
@@ -137,6 +115,8 @@ impl Books {
             topic: job.request.topic.clone(),
             holder,
             dispatched,
+            dispatched_at: attempt.binding.as_ref().map(|binding| binding.dispatched_at),
+            started_at: attempt.started_at,
         };
         self.jobs.insert(id.clone(), entry);
     }

@@ -3,6 +3,7 @@
 //! The witness stands between the processes and the disk. It knows what was asked and what the Store answered; neither the
 //! engine's memory nor the Store's rows are taken for granted. In the end the books are compared with the disk.
 
+mod evidence;
 mod families;
 mod jobs;
 mod others;
@@ -80,6 +81,9 @@ struct Entry {
     holder: Option<SessionId>,
     /// The last attempt that was dispatched; 0 before the first.
     dispatched: u32,
+    /// Of the current attempt.
+    dispatched_at: Option<Timestamp>,
+    started_at: Option<Timestamp>,
 }
 
 struct Session {

@@ -38,6 +38,7 @@ macro_rules! caught {
 caught! {
     a_version_that_is_not_compared = VersionIgnored: "S-1" | "J-1";
     evidence_that_is_not_looked_at = EvidenceIgnored: "S-1";
+    evidence_that_nobody_offers = EvidenceOmitted: "S-1 nobody";
     a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "L-4" | "F-";
     an_answer_before_the_change_is_on_disk = AnsweredTooEarly: "S-1" | "S-2";
     events_that_are_not_written = EventsDropped: "S-4";
