@@ -6,6 +6,8 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt};
 use lockgate_ports::Change;
 
+use crate::check::is_end;
+
 /// The first attempt of each life that was declared lost.
 pub(super) type Lost = BTreeMap<(JobId, u32), LostAttempt>;
 
@@ -40,6 +42,17 @@ pub(super) fn omit_evidence(changes: &mut [Change]) {
     for evidence in changes.iter_mut().map(|change| &mut change.transition.evidence) {
         if matches!(evidence, Evidence::Reached(_) | Evidence::Attached { .. } | Evidence::Closed { .. }) {
             *evidence = Evidence::Version;
+        }
+    }
+}
+
+/// What is said of a job that has ended and does not end it: that its children are stopped, that it was done late.
+pub(super) fn end_again(changes: &mut [Change]) {
+    for transition in changes.iter_mut().map(|change| &mut change.transition) {
+        let ends = transition.events.iter().any(|event| is_end(event.kind));
+        let life = &mut transition.job.life;
+        if life.state.is_terminal() && !ends {
+            life.state = if life.state == JobState::Cancelled { JobState::Failed } else { JobState::Cancelled };
         }
     }
 }

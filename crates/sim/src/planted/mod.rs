@@ -39,6 +39,8 @@ pub enum Bug {
     AnsweredTooEarly,
     /// The Store drops the events of every third change.
     EventsDropped,
+    /// The engine ends jobs again that have ended, otherwise than before.
+    EndedTwice,
     /// The Store keeps no dead letters.
     LettersDropped,
     /// The Store does not remember idempotency keys.
@@ -275,6 +277,9 @@ impl Planted {
     pub(crate) fn asked(&self, mut changes: Vec<Change>) -> Vec<Change> {
         if self.is(Bug::EvidenceOmitted) {
             changes::omit_evidence(&mut changes);
+        }
+        if self.is(Bug::EndedTwice) {
+            changes::end_again(&mut changes);
         }
         if self.is(Bug::BirthsUnfenced) {
             let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });

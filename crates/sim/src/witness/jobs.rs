@@ -50,6 +50,7 @@ impl Books {
         });
         let (version, life, attempt, rank, ended) = known;
         let events = before.map_or(0, |entry| entry.events);
+        let end = before.map(|entry| entry.state).filter(|state| state.is_terminal() && job.life.no == life);
         self.require(job.version == version + 1, "S-1 each version is followed by one change", || {
             told(job, &format!("version {version} before"))
         });
@@ -57,6 +58,8 @@ impl Books {
         self.require(progress, "J-1 nothing goes back", || told(job, &format!("{life} {attempt} {rank} before")));
         let revived = ended && !job.life.state.is_terminal();
         self.require(!revived || job.life.no == life + 1, "J-3 only a replay revives", || told(job, "ended before"));
+        let stays = end.is_none_or(|end| end == job.life.state || is_scan(end, job.life.state));
+        self.require(stays, "J-3 what ended stays as it ended", || told(job, &format!("{end:?} before")));
         let numbered = transition.events.iter().zip(events + 1..).all(|(event, n)| event.n == n);
         let counted = job.life.events == events + transition.events.len() as u64;
         self.require(numbered && counted, "S-4 events without gaps", || told(job, &format!("{events} events before")));
@@ -132,6 +135,12 @@ impl Books {
             told(job, &format!("{at_work} at work, {max} allowed"))
         });
     }
+}
+
+/// A late scan, or a release.
+fn is_scan(before: JobState, after: JobState) -> bool {
+    use JobState::{OutputQuarantined, Succeeded};
+    matches!((before, after), (Succeeded, OutputQuarantined) | (OutputQuarantined, Succeeded))
 }
 
 pub(super) fn told(job: &Job, more: &str) -> String {

@@ -42,6 +42,7 @@ caught! {
     a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "L-4" | "F-";
     an_answer_before_the_change_is_on_disk = AnsweredTooEarly: "S-1" | "S-2";
     events_that_are_not_written = EventsDropped: "S-4";
+    jobs_that_end_again_otherwise = EndedTwice: "J-3";
     dead_letters_that_are_not_written = LettersDropped: "J-4";
     idempotency_keys_that_are_forgotten = KeysForgotten: "S-3";
     rows_that_no_index_names = RowsForgotten: "everything ends";
