@@ -1,6 +1,6 @@
 //! Workflows in the simulation: started, disturbed by people, and looked at in the end.
 
-use lockgate_core::dag::{NodeRun, NodeState, Run, RunState, UndoState};
+use lockgate_core::dag::{NodeKey, NodeRun, NodeState, Run, RunState, UndoState};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, StartRun};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::check::{Violation, ensure};
 use crate::plan::Plan;
+use crate::witness::Piece;
 use crate::world::World;
 
 const NAME: &str = "flow";
@@ -107,9 +108,16 @@ pub(crate) async fn open(world: &World) -> Result<Vec<Run>, Violation> {
     Ok(runs.into_iter().flatten().filter(|run| !run.head.state.is_over()).collect())
 }
 
+/// How many runs, over or not, have not heard everything of their jobs.
+async fn unheard(world: &World) -> Result<usize, Violation> {
+    let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
+    let news = world.disk.news(&all, usize::MAX).await.map_err(|e| Violation::new("news are read", e.to_string()))?;
+    Ok(all.iter().filter(|run| news.iter().any(|row| row.run == **run)).count())
+}
+
 /// How many runs still go on. Those that wait for a person get what they wait for.
 pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
-    let mut live = 0;
+    let mut live = unheard(world).await?;
     for run in open(world).await? {
         live += 1;
         let caller = Caller::new(run.head.tenant.clone(), run.head.actor.clone());
@@ -127,8 +135,10 @@ pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
 
 /// In the order of the file, which is topological.
 const NODES: [&str; 6] = ["first", "left", "right", "wait", "each", "last"];
-/// Those that name a compensation.
-const UNDONE: [&str; 3] = ["first", "left", "each"];
+/// Those that have a job of their own.
+const WORK: [u32; 4] = [0, 1, 2, 5];
+/// Those that name a compensation. Each comes after all of them that are before it.
+pub(crate) const UNDONE: [u32; 3] = [0, 1, 4];
 
 /// The judge: every acknowledged run is there, over, and what it says of its nodes makes sense.
 pub(crate) async fn check(world: &World) -> Result<(), Violation> {
@@ -137,26 +147,26 @@ pub(crate) async fn check(world: &World) -> Result<(), Violation> {
     for (id, run) in all.iter().zip(runs) {
         let run = run.ok_or_else(|| Violation::new("no acknowledged run is lost", id.to_string()))?;
         ensure(run.head.state.is_over(), "every run ends", || format!("{run:?}"))?;
-        judge(&run)?;
+        judge(&run, &world.witness.pieces(id))?;
     }
     Ok(())
 }
 
-fn judge(run: &Run) -> Result<(), Violation> {
-    let told = || format!("{run:?}");
-    for (key, node) in &run.nodes {
-        ensure(node.state.is_over(), "no node of a run that is over goes on", told)?;
-        let undone = node.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Done);
-        let work = if NODES[key.node as usize] == "each" { key.item.is_some() } else { true };
-        let owed = run.head.state == RunState::Compensated
-            && work
-            && (node.state == NodeState::Succeeded || node.late)
-            && UNDONE.contains(&NODES[key.node as usize]);
-        ensure(undone == owed, "R-4 undone is exactly what was done", || format!("{key:?} {}", told()))?;
+/// What it did is read off its jobs: a run that forgot something would say that there was nothing.
+fn judge(run: &Run, pieces: &[Piece]) -> Result<(), Violation> {
+    let told = || format!("{pieces:?} {run:?}");
+    ensure(run.nodes.values().all(|node| node.state.is_over()), "no node of a run that is over goes on", told)?;
+    let undoes = run.head.state == RunState::Compensated;
+    for piece in pieces {
+        let owed = undoes && piece.done && UNDONE.contains(&piece.node);
+        ensure(piece.undone == owed && (owed || !piece.tried), "R-4 undone is exactly what was done", || {
+            format!("{piece:?} {}", told())
+        })?;
     }
-    let ended = |node: u32| run.nodes.get(&lockgate_core::dag::NodeKey::of(node)).map(|node| node.state);
     if run.head.state == RunState::Succeeded {
-        ensure((0..6).all(|node| ended(node) == Some(NodeState::Succeeded)), "a run that succeeded did all of it", told)?;
+        let done = |node: u32| pieces.iter().any(|piece| piece.node == node && piece.item.is_none() && piece.done);
+        let well = |node: u32| run.nodes.get(&NodeKey::of(node)).is_some_and(|row| row.state == NodeState::Succeeded);
+        ensure((0..6).all(well) && WORK.into_iter().all(done), "a run that succeeded did all of it", told)?;
     }
     Ok(())
 }

@@ -227,7 +227,9 @@ impl World {
         match self.settle().await {
             Ok(()) => {
                 families::settle(self).await?;
-                self.places_are_free().await
+                self.places_are_free().await?;
+                // Runs hear of what was done late until then.
+                self.settle().await
             }
             Err(stuck) => {
                 self.witness.testify().await?;

@@ -1,11 +1,12 @@
-//! What becomes of changes on their way to the disk.
+//! What becomes of changes on their way to the disk, and of what is read of them.
 
 use std::collections::BTreeMap;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt};
-use lockgate_ports::Change;
+use lockgate_ports::{Change, NewsRow, Told};
 
+use super::picked;
 use crate::check::is_end;
 
 /// The first attempt of each life that was declared lost.
@@ -54,5 +55,14 @@ pub(super) fn end_again(changes: &mut [Change]) {
         if life.state.is_terminal() && !ends {
             life.state = if life.state == JobState::Cancelled { JobState::Failed } else { JobState::Cancelled };
         }
+    }
+}
+
+/// News of a job of a DAG that was done.
+pub(super) fn call_cancelled(news: &mut NewsRow) {
+    let Told::Job { job, result } = &mut news.what else { return };
+    let of_a_dag = job.request.run.as_ref().is_some_and(|part| !part.undo && !part.run.is_saga());
+    if of_a_dag && job.state() == JobState::Succeeded && picked(job.request.job_id.as_str()) {
+        (job.life.state, *result) = (JobState::Cancelled, None);
     }
 }

@@ -57,6 +57,8 @@ pub enum Bug {
     NewsForgotten,
     /// A run issues each undo twice.
     UndoneTwice,
+    /// The Store tells runs that certain jobs were cancelled which were done, so that nobody undoes them.
+    UndoSkipped,
     /// The undos of workflows are never issued.
     UndosDropped,
     /// The Store forgets how jobs of workflows are undone.
@@ -229,6 +231,9 @@ impl Planted {
         let (last_first, mut in_order): (Vec<NewsRow>, Vec<NewsRow>) =
             told.partition(|row| self.is(Bug::NewsReversed) && row.run.is_saga());
         in_order.extend(last_first.into_iter().rev());
+        if self.is(Bug::UndoSkipped) {
+            in_order.iter_mut().for_each(changes::call_cancelled);
+        }
         in_order
     }
 

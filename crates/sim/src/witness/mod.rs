@@ -5,6 +5,7 @@
 
 mod evidence;
 mod families;
+mod flows;
 mod jobs;
 mod others;
 mod sagas;
@@ -26,6 +27,8 @@ use parking_lot::Mutex;
 use crate::check::{Violation, ensure};
 use crate::planted::Planted;
 
+pub(crate) use flows::Piece;
+
 pub(crate) struct Witness {
     disk: MemoryStore,
     clock: Arc<dyn Clock>,
@@ -43,6 +46,8 @@ struct Books {
     edges: BTreeMap<EdgeId, EdgeLease>,
     in_force: BTreeMap<SnapshotKind, Arc<str>>,
     runs: BTreeMap<RunId, i64>,
+    /// Runs that were seen to close.
+    closing: BTreeSet<RunId>,
     /// Which job does which part of which run.
     parts: BTreeMap<Part, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,

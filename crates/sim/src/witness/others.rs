@@ -23,6 +23,7 @@ impl Witness {
             books.require(version == before + 1, "R-1 each version of a run is followed by one step", || {
                 format!("{id}: {version} after {before}")
             });
+            books.follow_run(change);
             for birth in &change.jobs {
                 books.note(birth, now);
             }

@@ -35,15 +35,15 @@ impl Log {
 }
 
 impl Books {
-    /// A change of a plain job that is part of a workflow.
+    /// A change of a job that is part of a run. What plain jobs did is kept in order.
     pub(super) fn log(&mut self, job: &Job) {
-        let Some(part) = job.request.run.as_ref().filter(|part| part.run.is_saga()) else { return };
+        let Some(part) = &job.request.run else { return };
         // It counts once nothing else can come of the job, and its run hears of it when policy has looked at it.
         let late = job.life.late.is_some() && job.life.state.is_terminal() && !job.result_is_held();
         if late {
             self.late.insert(job.request.job_id.clone());
         }
-        if part.undo {
+        if part.undo || !part.run.is_saga() {
             return;
         }
         let log = self.sagas.entry(part.run.clone()).or_default();
@@ -103,7 +103,7 @@ impl Books {
         log.undos.get(life).is_some_and(|undos| undos.iter().any(|id| self.was_done(id)))
     }
 
-    fn was_done(&self, id: &JobId) -> bool {
+    pub(super) fn was_done(&self, id: &JobId) -> bool {
         self.late.contains(id) || self.jobs.get(id).is_some_and(|entry| entry.state == JobState::Succeeded)
     }
 }

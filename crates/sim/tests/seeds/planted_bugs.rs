@@ -51,6 +51,7 @@ caught! {
     steps_of_a_run_that_are_not_compared = StepsNotCompared: "R-1";
     news_that_a_run_never_hears = NewsForgotten: "everything ends";
     an_undo_that_is_issued_twice = UndoneTwice: "R-7";
+    an_undo_that_a_run_does_not_know_to_be_due = UndoSkipped: "R-4";
     undos_of_a_workflow_that_are_never_issued = UndosDropped: "everything ends";
     entries_of_a_workflow_that_are_forgotten = EntriesForgotten: "R-8";
     news_that_a_workflow_hears_in_the_wrong_order = NewsReversed: "R-8";

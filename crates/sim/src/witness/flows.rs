@@ -1,0 +1,72 @@
+//! Runs of DAGs, as their jobs tell it: what was done, what was undone of it, and in which order.
+
+use lockgate_core::ids::{JobId, RunId};
+use lockgate_core::job::JobState;
+use lockgate_core::request::RunRef;
+use lockgate_ports::RunChange;
+
+use super::{Books, Part, Witness};
+use crate::flow::UNDONE;
+
+/// What became of a node or an item.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) node: u32,
+    pub(crate) item: Option<u32>,
+    pub(crate) done: bool,
+    /// Whether a job to undo it was ever born.
+    pub(crate) tried: bool,
+    pub(crate) undone: bool,
+}
+
+impl Books {
+    /// A step of a run. The books know it as it was before.
+    pub(super) fn follow_run(&mut self, change: &RunChange) {
+        let run = &change.head.id;
+        let closing = self.closing.contains(run);
+        if change.head.closing.is_some() {
+            self.closing.insert(run.clone());
+        }
+        for birth in &change.jobs {
+            let Some(part) = &birth.job.request.run else { continue };
+            let id = &birth.job.request.job_id;
+            self.require(part.undo || !closing, "R-6 nothing new starts in a run that is closing", || {
+                format!("{id} of {part:?}")
+            });
+            // Whatever is tried again had its turn.
+            let left = if part.undo && part.round == 0 && !run.is_saga() { self.left_after(part) } else { None };
+            self.require(left.is_none(), "R-5 what was done later is undone first", || format!("{id} before {left:?}"));
+        }
+    }
+
+    /// Something that came after this node, was done, and is not undone. Of late work a run hears when it hears of it.
+    fn left_after(&self, part: &RunRef) -> Option<JobId> {
+        let later = |(run, node, _, _, undo): &Part| *run == part.run && *node > part.node && !undo && UNDONE.contains(node);
+        let done = |id: &JobId| self.jobs.get(id).is_some_and(|entry| entry.state == JobState::Succeeded);
+        let mut left =
+            self.parts.iter().filter(|&(key, id)| later(key) && done(id) && !self.undos(key).any(|id| self.was_done(id)));
+        left.next().map(|(_, id)| id.clone())
+    }
+
+    /// The jobs that undo what a part did.
+    fn undos(&self, (run, node, item, ..): &Part) -> impl Iterator<Item = &JobId> {
+        let of = (run.clone(), *node, *item);
+        self.parts.iter().filter(move |(key, _)| key.4 && (&key.0, key.1, key.2) == (&of.0, of.1, of.2)).map(|(_, id)| id)
+    }
+}
+
+impl Witness {
+    /// What became of a run's nodes and items that had a job.
+    pub(crate) fn pieces(&self, run: &RunId) -> Vec<Piece> {
+        let books = self.books.lock();
+        let own = books.parts.iter().filter(|((of, _, _, _, undo), _)| of == run && !undo);
+        let piece = |(key, id): (&Part, &JobId)| Piece {
+            node: key.1,
+            item: key.2,
+            done: books.was_done(id),
+            tried: books.undos(key).next().is_some(),
+            undone: books.undos(key).any(|id| books.was_done(id)),
+        };
+        own.map(piece).collect()
+    }
+}
