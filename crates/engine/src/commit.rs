@@ -105,7 +105,7 @@ impl Inner {
         let committed = self.ports.store.commit(changes).await;
         self.relay_soon(senders);
         if let Err(error) = &committed {
-            self.health.store_failed(error);
+            self.health.cut_off(error);
         }
         let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
         let ids: Vec<_> = next.iter().map(|job| job.request.job_id.clone()).collect();

@@ -136,7 +136,7 @@ impl Engine {
             config,
             admission: admission::Admission::default(),
             wake: Wakeups::default(),
-            health: loops::Health::default(),
+            health: loops::Health::new(&settings),
             watch: health::Watch::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),

@@ -36,6 +36,8 @@ pub struct Settings {
     pub beat_every: Duration,
     /// Silence after which a worker's session is lost.
     pub lost_after: Duration,
+    /// The longest that failing calls keep anybody from being called late or lost while this edge's own lease is renewed.
+    pub defer_max: Duration,
     /// How often sessions and running attempts are looked over.
     pub reap_every: Duration,
     /// How much later than the worker the server enforces an attempt's timeout.
@@ -109,6 +111,7 @@ impl Default for Settings {
             edge_grace: Duration::from_secs(4),
             beat_every: Duration::from_secs(3),
             lost_after: Duration::from_secs(10),
+            defer_max: Duration::from_secs(180),
             reap_every: Duration::from_secs(2),
             timeout_grace: Duration::from_secs(1),
             due_every: Duration::from_millis(500),

@@ -35,6 +35,14 @@ impl Engine {
     /// Opens a stream for a worker. What must be sent to it comes out of the receiver; the receiver ends when the same
     /// session attaches again elsewhere, or when nobody reads from it.
     pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, Receiver<ToWorker>), ApiError> {
+        let attached = self.take_up(hello).await;
+        if matches!(attached, Err(ApiError::Unavailable(_) | ApiError::Exhausted(_))) {
+            self.inner.health.unheard();
+        }
+        attached
+    }
+
+    async fn take_up(&self, hello: Hello) -> Result<(Attachment, Welcome, Receiver<ToWorker>), ApiError> {
         let inner = &self.inner;
         inner.configured().await?;
         if let Err(error) = check(&hello, &inner.routing().pools) {

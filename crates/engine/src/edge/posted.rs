@@ -48,7 +48,7 @@ impl Inner {
         self.hear(session, epoch);
         let committed = self.commit_results(session, epoch, results).await;
         if let Err(error) = &committed {
-            self.health.store_failed(error);
+            self.health.cut_off(error);
         }
         Ok(committed?)
     }

@@ -93,7 +93,7 @@ impl Inner {
                     return;
                 }
                 Err(error) => {
-                    self.health.store_failed(&error);
+                    self.health.cut_off(&error);
                     tracing::warn!(session = %session, %error, results = results.len(), "results could not be stored yet");
                     tokio::time::sleep(self.settings.start_flush).await;
                 }

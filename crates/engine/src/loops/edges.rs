@@ -17,29 +17,37 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if let Err(error) = inner.edges_once().await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("edges");
-            tracing::warn!(%error, "the edge lease could not be renewed; trying again with the next tick");
+            tracing::warn!(%error, "edges could not be looked after; trying again with the next tick");
         }
+        inner.metrics.loops.deferred(inner.health.deferred());
     }
 }
 
 impl Inner {
     pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
+        let asked = Instant::now();
+        let closes = self.renew_once(asked).await.inspect_err(|error| self.health.not_renewed(error))?;
+        self.health.renewed(asked);
+        if self.settings.roles.gateway && self.settings.exclusive_store {
+            // Where there are neighbours, whoever looks at them sees to it.
+            self.close_unknown(self.ports.store.open_sessions().await?).await?;
+        }
+        if closes {
+            self.close_dead_edges().await?;
+        }
+        Ok(())
+    }
+
+    /// What others know this process by. Whether it also looks after theirs.
+    async fn renew_once(&self, asked: Instant) -> Result<bool, StoreError> {
         let Roles { gateway, scheduler, .. } = self.settings.roles;
         if gateway {
-            let asked = Instant::now();
             if !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
                 self.start_over().await?;
             }
             self.edge.renewed(asked);
-            if self.settings.exclusive_store {
-                // Where there are neighbours, whoever looks at them sees to it.
-                self.close_unknown(self.ports.store.open_sessions().await?).await?;
-            }
         }
-        if scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await? {
-            self.close_dead_edges().await?;
-        }
-        Ok(())
+        Ok(scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?)
     }
 
     /// Somebody closed this edge while it was away. Its sessions are lost already: they attach anew to a new edge.
@@ -58,7 +66,7 @@ impl Inner {
         let is_unknown = |row: &SessionRow| row.edge == own && !self.edge.knows(&row.session, row.epoch);
         let unknown: Vec<_> = open.into_iter().filter(is_unknown).collect();
         let heard = Instant::now().checked_sub(self.settings.edge_renew * 2);
-        if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
+        if heard.is_none_or(|since| !self.health.could_hear_since(since)) {
             // While the Store is away nobody can attach.
             self.unknown.forget();
             return Ok(());
@@ -76,7 +84,7 @@ impl Inner {
         // Workers of a process that died need this long to find another one.
         let patience = self.settings.edge_grace.max(self.settings.lost_after);
         let heard = Instant::now().checked_sub(patience);
-        if heard.is_none_or(|since| !self.health.store_fine_since(since)) {
+        if heard.is_none_or(|since| !self.health.could_hear_since(since)) {
             return Ok(());
         }
         self.ports.store.close_edges(self.settings.edge_grace).await?;

@@ -1,39 +1,211 @@
-//! What the engine knows about its own condition.
+//! Whether this process could have heard its workers.
+//!
+//! Silence counts only while we could have heard, and what is late counts only while it could have been stored. Only calls that
+//! workers wait for say something about that: one query that is too slow for its deadline must not keep everybody from being
+//! called late or lost for as long as it is.
+
+use std::time::Duration;
 
 use lockgate_ports::StoreError;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Silence of workers counts only while we could have heard them, and edges are closed only on time in which our own
-/// Store calls all succeeded.
+use crate::Settings;
+
 pub(crate) struct Health {
     /// When this process began to listen: what was before nobody could hear.
     began: Instant,
-    last_failure: Mutex<Option<Instant>>,
+    /// Failures that are less than this apart are one trouble.
+    window: Duration,
+    /// How old the last renewal of this edge may be while it still says that the Store answers.
+    trusted: Duration,
+    /// The longest that a trouble counts for while this edge is renewed all the same.
+    defer_max: Duration,
+    state: Mutex<State>,
 }
 
-impl Default for Health {
-    fn default() -> Self {
-        Self { began: Instant::now(), last_failure: Mutex::new(None) }
-    }
+#[derive(Default)]
+struct State {
+    trouble: Option<Trouble>,
+    /// When the last renewal of this edge that succeeded was asked for.
+    renewed: Option<Instant>,
+    /// When it last could not be renewed, or was not because this process stood still.
+    unrenewed: Option<Instant>,
+}
+
+#[derive(Clone, Copy)]
+struct Trouble {
+    began: Instant,
+    last: Instant,
 }
 
 impl Health {
-    /// A row that cannot be read says nothing about whether results can be stored: it would keep everybody from being called
-    /// late or lost for as long as it is there.
-    pub(crate) fn store_failed(&self, error: &StoreError) {
-        if !matches!(error, StoreError::Corrupt(_)) {
-            *self.last_failure.lock() = Some(Instant::now());
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            began: Instant::now(),
+            window: settings.lost_after.max(settings.edge_grace),
+            trusted: settings.edge_renew * 2,
+            defer_max: settings.defer_max,
+            state: Mutex::default(),
         }
     }
 
-    /// Whether this process has been here since `since` and no Store call failed.
-    pub(crate) fn store_fine_since(&self, since: Instant) -> bool {
-        self.began <= since && self.no_failure_since(since)
+    /// A call failed that workers wait for: what they report, or what is decided for them. A row that cannot be read says nothing
+    /// about whether others can be stored.
+    pub(crate) fn cut_off(&self, error: &StoreError) {
+        if !matches!(error, StoreError::Corrupt(_)) {
+            self.unheard();
+        }
     }
 
-    /// Whether no Store call of this process failed since.
-    pub(crate) fn no_failure_since(&self, since: Instant) -> bool {
-        self.last_failure.lock().is_none_or(|failed| failed < since)
+    /// A worker spoke, and could not be taken up.
+    pub(crate) fn unheard(&self) {
+        self.state.lock().troubled(self.window);
+    }
+
+    /// Some other call failed. That says something only if this edge was not renewed lately either: its renewal may hang.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        let mut state = self.state.lock();
+        let renewed = state.renewed.is_some_and(|at| at.elapsed() <= self.trusted);
+        if !renewed && !matches!(error, StoreError::Corrupt(_)) {
+            state.troubled(self.window);
+        }
+    }
+
+    /// The lease of this edge was renewed by a call that began then.
+    pub(crate) fn renewed(&self, asked: Instant) {
+        self.state.lock().renewed = Some(asked);
+    }
+
+    pub(crate) fn not_renewed(&self, error: &StoreError) {
+        if !matches!(error, StoreError::Corrupt(_)) {
+            self.stood_still();
+        }
+    }
+
+    /// The process was stopped or starved: nobody was heard, and nothing was stored.
+    pub(crate) fn stood_still(&self) {
+        let mut state = self.state.lock();
+        state.unrenewed = Some(Instant::now());
+        state.troubled(self.window);
+    }
+
+    /// Whether this process has been here since and could hear whoever spoke.
+    pub(crate) fn could_hear_since(&self, since: Instant) -> bool {
+        self.began <= since && self.could_store_since(since)
+    }
+
+    /// Whether what ended since could be stored. A trouble that lasts too long while this edge is renewed is not one of hearing.
+    pub(crate) fn could_store_since(&self, since: Instant) -> bool {
+        let state = self.state.lock();
+        let Some(trouble) = state.trouble.filter(|trouble| trouble.last >= since) else { return true };
+        let renewed = state.renewed.is_some_and(|at| at >= since) && state.unrenewed.is_none_or(|at| at < since);
+        renewed && trouble.began.elapsed() >= self.defer_max
+    }
+
+    /// For how long nobody has been called late or lost because of a trouble.
+    pub(crate) fn deferred(&self) -> Duration {
+        let trouble = self.state.lock().trouble.filter(|trouble| trouble.last.elapsed() < self.window);
+        trouble.map_or(Duration::ZERO, |trouble| trouble.began.elapsed())
+    }
+}
+
+impl State {
+    fn troubled(&mut self, window: Duration) {
+        let now = Instant::now();
+        let began = self.trouble.filter(|trouble| trouble.last + window > now).map_or(now, |trouble| trouble.began);
+        self.trouble = Some(Trouble { began, last: now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn away() -> StoreError {
+        StoreError::Unavailable("too slow".to_owned())
+    }
+
+    /// Whether a worker that was silent for ten seconds would be lost, and an attempt that is late ended.
+    fn judges(health: &Health) -> (bool, bool) {
+        let since = Instant::now().checked_sub(Duration::from_secs(10)).expect("later than the start");
+        (health.could_hear_since(since), health.could_store_since(since))
+    }
+
+    async fn passing(health: &Health, seconds: u64, each: impl Fn(&Health, u64)) {
+        for second in 0..seconds {
+            tokio::time::advance(SECOND).await;
+            each(health, second);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_query_that_always_fails_does_not_keep_the_silent_from_being_lost() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        passing(&health, 30, |health, second| {
+            if second.is_multiple_of(2) {
+                health.renewed(Instant::now());
+            }
+            health.store_failed(&away());
+        })
+        .await;
+        assert_eq!(judges(&health), (true, true));
+        assert_eq!(health.deferred(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_query_that_fails_while_the_edge_is_not_renewed_counts() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        health.renewed(Instant::now());
+        passing(&health, 30, |health, _| health.store_failed(&away())).await;
+        assert_eq!(judges(&health), (false, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn commits_that_fail_defer_for_three_minutes_if_the_edge_is_renewed() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        let failing = |health: &Health, second: u64| {
+            health.renewed(Instant::now());
+            if second.is_multiple_of(5) {
+                health.cut_off(&away());
+            }
+        };
+        passing(&health, 180, failing).await;
+        assert_eq!(judges(&health), (false, false));
+        assert_eq!(health.deferred(), SECOND * 179);
+        passing(&health, 2, failing).await;
+        assert_eq!(judges(&health), (true, true));
+        // As soon as the edge is not renewed, nobody could be heard after all.
+        health.not_renewed(&away());
+        assert_eq!(judges(&health), (false, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_away_defers_for_as_long_as_it_is_and_a_little_more() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        passing(&health, 700, |health, _| health.not_renewed(&away())).await;
+        assert_eq!(judges(&health), (false, false));
+        passing(&health, 10, |health, _| health.renewed(Instant::now())).await;
+        assert_eq!(judges(&health), (false, false));
+        passing(&health, 1, |health, _| health.renewed(Instant::now())).await;
+        assert_eq!(judges(&health), (true, true));
+        assert_eq!(health.deferred(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_has_just_come_or_stood_still_heard_nobody() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        assert_eq!(judges(&health), (false, true));
+        passing(&health, 11, |health, _| health.renewed(Instant::now())).await;
+        assert_eq!(judges(&health), (true, true));
+        health.stood_still();
+        assert_eq!(judges(&health), (false, false));
     }
 }

@@ -18,6 +18,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         // A process that was stopped or starved heard nobody.
         if looked.elapsed() > inner.settings.reap_every * 2 {
             inner.edge.forgive();
+            inner.health.stood_still();
         }
         looked = Instant::now();
         if let Err(error) = inner.reap_once().await {
@@ -32,11 +33,11 @@ impl Inner {
     pub(crate) async fn reap_once(&self) -> Result<(), StoreError> {
         let Some(before) = Instant::now().checked_sub(self.settings.lost_after) else { return Ok(()) };
         // What ended in time while the Store was away waits to be stored: it must not be called late.
-        if self.health.no_failure_since(before) {
+        if self.health.could_store_since(before) {
             self.reap_overdue(before).await?;
         }
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
-        if !self.health.store_fine_since(before) {
+        if !self.health.could_hear_since(before) {
             return Ok(());
         }
         for (session, epoch) in self.edge.silent(self.settings.lost_after) {

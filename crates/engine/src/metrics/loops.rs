@@ -1,5 +1,7 @@
 //! Metric families of what happens by itself: who leads which loop, when it last came round, and what it could not do.
 
+use std::time::Duration;
+
 use lockgate_core::job::JobState;
 use lockgate_core::time::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -38,6 +40,7 @@ pub(crate) struct LoopMetrics {
     ticked: Family<ByLoop, Seconds>,
     failed: Family<ByLoop, Counter>,
     stale: Family<ByState, Gauge>,
+    deferred: Seconds,
     tasks: Gauge,
 }
 
@@ -57,9 +60,12 @@ impl LoopMetrics {
         let stale = Family::<ByState, Gauge>::default();
         let help = "Jobs past their deadline that the last round could not end, by state; at most one page";
         registry.register("stale_jobs", help, stale.clone());
+        let deferred = Seconds::default();
+        let help = "For how long no worker has been called lost and no attempt late, because calls that they wait for fail";
+        registry.register("reaping_deferred_seconds", help, deferred.clone());
         let tasks = Gauge::default();
         registry.register("runtime_tasks", "Tasks of the process that have not ended", tasks.clone());
-        Self { leader, ticked, failed, stale, tasks }
+        Self { leader, ticked, failed, stale, deferred, tasks }
     }
 
     pub(crate) fn came_round(&self, name: &'static str, leads: bool, now: Timestamp) {
@@ -83,6 +89,11 @@ impl LoopMetrics {
         for (state, jobs) in found.into_iter().filter(|(state, _)| !state.is_terminal()) {
             self.stale.get_or_create(&ByState { state: State(state) }).set(jobs);
         }
+    }
+
+    /// Nobody has been reaped for so long.
+    pub(crate) fn deferred(&self, span: Duration) {
+        self.deferred.set(span.as_secs_f64());
     }
 
     pub(crate) fn tasks(&self, alive: usize) {
@@ -111,5 +122,15 @@ mod tests {
         assert_eq!(shown(), [r#"stale_jobs{state="RUNNING"} 2"#]);
         metrics.found_stale(std::iter::empty());
         assert_eq!(shown(), [""; 0]);
+    }
+
+    #[test]
+    fn reaping_deferred_seconds_say_for_how_long() {
+        let mut registry = Registry::default();
+        let metrics = LoopMetrics::new(&mut Catalogue::new(&mut registry));
+        metrics.deferred(Duration::from_millis(1_500));
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("encoded");
+        assert!(text.contains("reaping_deferred_seconds 1.5"), "{text}");
     }
 }

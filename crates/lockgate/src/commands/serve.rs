@@ -99,6 +99,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "5m", value_parser = args::duration, value_name = "SPAN")]
     orphan_after: Duration,
 
+    /// The longest that failing calls keep anybody from being called late or lost while this process renews its own lease
+    #[arg(long, default_value = "3m", value_parser = args::duration, value_name = "SPAN")]
+    defer_max: Duration,
+
     /// How long ended jobs are kept; their ids and idempotency keys are forgotten with them
     #[arg(long, default_value = "7d", value_parser = args::duration, value_name = "SPAN")]
     retention: Duration,

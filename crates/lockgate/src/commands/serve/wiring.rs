@@ -261,6 +261,7 @@ impl Serve {
         Settings {
             lost_after: self.lost_after,
             orphan_after: self.orphan_after,
+            defer_max: self.defer_max,
             retention: self.retention,
             fail_mode: self.governance.fail_mode(),
             release_rate: self.governance.release_rate,
