@@ -2,5 +2,7 @@ WITH moment AS MATERIALIZED (
     SELECT COALESCE($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now
 )
 UPDATE edges SET closed_at = (SELECT now FROM moment)
-WHERE closed_at IS NULL AND expires_at <= (SELECT now FROM moment) - $2
-RETURNING edge
+FROM unnest($3::text[], $4::bigint[]) AS i(edge, expires_at)
+WHERE edges.edge = i.edge AND edges.expires_at = i.expires_at
+    AND edges.closed_at IS NULL AND edges.expires_at <= (SELECT now FROM moment) - $2
+RETURNING edges.edge

@@ -11,9 +11,9 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EventPage, JobDetail,
-    JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
-    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage,
+    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
+    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -225,8 +225,12 @@ impl Sessions for PostgresStore {
         ask!(self, Writes, conn => desk::renew_edge(conn, self.now(), edge, ttl))
     }
 
-    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
-        ask!(self, Writes, conn => desk::close_edges(conn, self.now(), grace))
+    async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
+        ask!(self, Reads, conn => reads::open_edges(conn))
+    }
+
+    async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        ask!(self, Writes, conn => desk::close_edges(conn, self.now(), seen, grace))
     }
 
     async fn attach(
@@ -234,7 +238,7 @@ impl Sessions for PostgresStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
         ask!(self, Writes, conn => desk::attach(conn, self.now(), session, edge, profile))
     }
 

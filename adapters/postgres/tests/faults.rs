@@ -69,7 +69,7 @@ async fn a_transaction_that_names_an_old_guard_fails_and_a_living_writer_looks_a
 async fn a_refused_transaction_is_repeated_until_it_comes_through() {
     let stage = Stage::new().await;
     let (proxy, store) = through_proxy(&stage).await;
-    store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+    store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap();
     proxy.refuse_every(7);
     for n in 0..30 {
         assert!(store.commit(stage.births(&format!("call-{n}"), 2)).await.unwrap().iter().all(Result::is_ok));

@@ -32,7 +32,7 @@ async fn fill(sql: &Client, hot: i64, done: i64) {
 async fn staged(hot: i64, done: i64) -> (Stage, Client) {
     let stage = Stage::new().await;
     let store = stage.connect().await;
-    store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap();
+    store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap();
     store.commit(stage.births("job", 2)).await.unwrap();
     let job = store.load(&["job-00001".into()]).await.unwrap().pop().flatten().unwrap();
     store.commit(vec![stage.cancel(&job)]).await.unwrap();

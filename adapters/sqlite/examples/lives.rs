@@ -81,7 +81,7 @@ impl Probe {
             lost_after_ms: None,
             owner: None,
         };
-        let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await?.ok_or("a new session")?.epoch;
+        let epoch = store.attach(&"session".into(), &"edge".into(), &profile).await??.epoch;
         let judgement = Judgement::Decided(Arc::new(verdict));
         Ok(Self { store, clock, limits: Limits::default(), judgement, epoch, minted: 0 })
     }

@@ -18,9 +18,10 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
-    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EdgeRow,
+    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated,
+    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached,
+    Upkeep,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -215,8 +216,13 @@ impl Sessions for SqliteStore {
         self.writer.run(1, move |ledger| ledger.renew_edge(&edge, ttl)).await
     }
 
-    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
-        self.writer.run(1, move |ledger| ledger.close_edges(grace)).await
+    async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
+        self.readers.run(|conn| reads::open_edges(conn)).await
+    }
+
+    async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        let seen = seen.to_vec();
+        self.writer.run(1, move |ledger| ledger.close_edges(&seen, grace)).await
     }
 
     async fn attach(
@@ -224,7 +230,7 @@ impl Sessions for SqliteStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
         let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
         self.writer.run(1, move |ledger| ledger.attach(&session, &edge, &profile)).await
     }
@@ -383,7 +389,7 @@ mod tests {
             store.writer.run(1, move |ledger| ledger.proves(&evidence))
         };
         let profile = r#"{"worker":"w","pool":"default","topics":[],"slots":1,"in_process":false}"#;
-        store.attach(&"s".into(), &"edge".into(), &serde_json::from_str(profile).unwrap()).await.unwrap();
+        store.attach(&"s".into(), &"edge".into(), &serde_json::from_str(profile).unwrap()).await.unwrap().unwrap();
         let text = r#"{"at":0,"tenant":"t","actor":"ann","action":"policy_activated","subject":"p1"}"#;
         let audit: AuditEntry = serde_json::from_str(text).unwrap();
         let kind = SnapshotKind::Policy;

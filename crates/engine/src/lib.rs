@@ -82,6 +82,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) traces: traces::Traces,
     pub(crate) edge: edge::Edge,
+    /// Edges of other processes, as this one saw them.
+    pub(crate) watched: loops::Watched,
     pub(crate) adrift: edge::Adrift,
     /// Sessions of this edge that were never told to it.
     pub(crate) unknown: edge::Adrift,
@@ -131,6 +133,7 @@ impl Engine {
         let config = config::Config::default();
         let inner = Inner {
             edge: edge::Edge::new(edge, config.routing()),
+            watched: loops::Watched::default(),
             adrift: edge::Adrift::default(),
             unknown: edge::Adrift::default(),
             config,

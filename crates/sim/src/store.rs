@@ -12,9 +12,9 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs,
-    KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines,
-    Totals, Upkeep,
+    Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage, JobDetail, JobQuery,
+    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines,
+    Totals, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -250,9 +250,14 @@ impl Sessions for FaultyStore {
         outcome
     }
 
-    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+    async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
         self.before().await?;
-        let outcome = self.witness.close_edges(grace).await;
+        self.disk.open_edges().await
+    }
+
+    async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        self.before().await?;
+        let outcome = self.witness.close_edges(seen, grace).await;
         self.after().await?;
         outcome
     }
@@ -262,7 +267,7 @@ impl Sessions for FaultyStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
         self.before().await?;
         if self.is_late(20) {
             let witness = self.witness.clone();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::Attached;
+use lockgate_ports::{Attached, EdgeRow, Unattached};
 use tokio_postgres::Row;
 
 use super::millis;
@@ -19,8 +19,11 @@ pub(crate) async fn renew_edge(conn: &mut Conn, now: Now, edge: &EdgeId, ttl: Du
     Ok(!conn.rows(sql, &[&now, &edge.as_str(), &millis(ttl)]).await?.is_empty())
 }
 
-pub(crate) async fn close_edges(conn: &mut Conn, now: Now, grace: Duration) -> Result<Vec<EdgeId>, Fault> {
-    let rows = conn.rows(include_str!("../../queries/close_edges.sql"), &[&now, &millis(grace)]).await?;
+pub(crate) async fn close_edges(conn: &mut Conn, now: Now, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, Fault> {
+    let edges: Vec<&str> = seen.iter().map(|row| row.edge.as_str()).collect();
+    let ends: Vec<i64> = seen.iter().map(|row| row.expires_at.as_millis()).collect();
+    let sql = include_str!("../../queries/close_edges.sql");
+    let rows = conn.rows(sql, &[&now, &millis(grace), &edges, &ends]).await?;
     let mut closed = rows.iter().map(|row| Ok(EdgeId::from(get::<&str>(row, 0)?))).collect::<Result<Vec<_>, Fault>>()?;
     closed.sort_unstable();
     Ok(closed)
@@ -32,13 +35,16 @@ pub(crate) async fn attach(
     session: &SessionId,
     edge: &EdgeId,
     profile: &WorkerProfile,
-) -> Result<Option<Attached>, Fault> {
+) -> Result<Result<Attached, Unattached>, Fault> {
     let profile = serde_json::to_string(profile)?;
     let sql = include_str!("../../queries/attach.sql");
     let rows = conn.rows(sql, &[&now, &session.as_str(), &edge.as_str(), &profile]).await?;
-    // None: it is another owner's.
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(Attached { epoch: get::<i64>(row, 0)?.unsigned_abs(), sent_away: get(row, 1)? }))
+    let row = rows.first().ok_or_else(|| Fault::Row("an attach has no answer".to_owned()))?;
+    Ok(match (get::<bool>(row, 0)?, get::<Option<i64>>(row, 1)?) {
+        (true, _) => Err(Unattached::EdgeClosed),
+        (false, None) => Err(Unattached::AnotherOwner),
+        (false, Some(epoch)) => Ok(Attached { epoch: epoch.unsigned_abs(), sent_away: get(row, 2)? }),
+    })
 }
 
 pub(crate) async fn send_away(conn: &mut Conn, now: Now, sessions: &[SessionId]) -> Result<(), Fault> {

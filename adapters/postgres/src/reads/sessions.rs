@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
+use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -15,6 +15,16 @@ use crate::row::{bounded, get, text};
 
 /// The Store's clock, where a test sets it.
 type Now = Option<i64>;
+
+pub(crate) async fn open_edges(conn: &mut Conn) -> Result<Vec<EdgeRow>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/open_edges.sql"), &[]).await?;
+    let edge = |row: &Row| -> Result<EdgeRow, Fault> {
+        Ok(EdgeRow { edge: EdgeId::from(get::<&str>(row, 0)?), expires_at: Timestamp::from_millis(get(row, 1)?) })
+    };
+    let mut edges = rows.iter().map(edge).collect::<Result<Vec<_>, Fault>>()?;
+    edges.sort_unstable_by(|a, b| a.edge.cmp(&b.edge));
+    Ok(edges)
+}
 
 pub(crate) async fn open_sessions(conn: &mut Conn) -> Result<Vec<SessionRow>, Fault> {
     sessions(&conn.rows(include_str!("../../queries/open_sessions.sql"), &[]).await?)

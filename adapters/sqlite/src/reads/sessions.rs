@@ -5,11 +5,18 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, LeaseRow, OutboxEntry, OutboxRow, SessionRow};
+use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow};
 use rusqlite::{Connection, Row};
 
 use super::{bounded, collect, text};
 use crate::error::Fault;
+
+pub(crate) fn open_edges(conn: &Connection) -> Result<Vec<EdgeRow>, Fault> {
+    collect(conn, "SELECT edge, expires_at FROM edges WHERE closed_at IS NULL ORDER BY edge", [], |row| {
+        let expires_at = Timestamp::from_millis(row.get(1)?);
+        Ok(EdgeRow { edge: EdgeId::from(row.get_ref(0)?.as_str()?), expires_at })
+    })
+}
 
 pub(crate) fn open_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
     collect(conn, include_str!("../../queries/open_sessions.sql"), [], session)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::Attached;
+use lockgate_ports::{Attached, EdgeRow, Unattached};
 use rusqlite::params;
 
 use super::Ledger;
@@ -17,13 +17,14 @@ impl Ledger<'_> {
         Ok(renew.execute(params![edge.as_str(), expires_at])? == 1)
     }
 
-    pub(crate) fn close_edges(&mut self, grace: Duration) -> Result<Vec<EdgeId>, Fault> {
-        let sql = "UPDATE edges SET closed_at = ?1 WHERE closed_at IS NULL AND expires_at <= ?2 RETURNING edge";
-        let mut close = self.conn.prepare_cached(sql)?;
-        let mut rows = close.query([self.now.as_millis(), (self.now - grace).as_millis()])?;
+    pub(crate) fn close_edges(&mut self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, Fault> {
+        let mut close = self.conn.prepare_cached(include_str!("../../queries/close_edge.sql"))?;
+        let (now, over) = (self.now.as_millis(), (self.now - grace).as_millis());
         let mut closed = Vec::new();
-        while let Some(row) = rows.next()? {
-            closed.push(EdgeId::from(row.get_ref(0)?.as_str()?));
+        for EdgeRow { edge, expires_at } in seen {
+            if close.execute(params![edge.as_str(), expires_at.as_millis(), now, over])? == 1 {
+                closed.push(edge.clone());
+            }
         }
         closed.sort_unstable();
         Ok(closed)
@@ -34,18 +35,22 @@ impl Ledger<'_> {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, Fault> {
+    ) -> Result<Result<Attached, Unattached>, Fault> {
         // An edge that never renews must still be found and closed one day.
         let mut known =
             self.conn.prepare_cached("INSERT INTO edges (edge, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
         known.execute(params![edge.as_str(), self.now.as_millis()])?;
+        let mut closed = self.conn.prepare_cached("SELECT 1 FROM edges WHERE edge = ?1 AND closed_at IS NOT NULL")?;
+        if closed.exists([edge.as_str()])? {
+            return Ok(Err(Unattached::EdgeClosed));
+        }
         let profile = serde_json::to_string(profile)?;
         let mut attach = self.conn.prepare_cached(include_str!("../../queries/attach.sql"))?;
         let mut rows = attach.query(params![session.as_str(), edge.as_str(), profile])?;
-        let mut attached = None;
+        let mut attached = Err(Unattached::AnotherOwner);
         // To the end, as RETURNING wants it.
         while let Some(row) = rows.next()? {
-            attached = Some(Attached { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
+            attached = Ok(Attached { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
         }
         drop(rows);
         drop(attach);

@@ -10,7 +10,7 @@ use lockgate_core::limits::{PREFETCH_MAX, SLOTS_MAX};
 use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
 use lockgate_core::worker::{Load, WorkerProfile};
-use lockgate_ports::{Attached, StoreError};
+use lockgate_ports::{Attached, StoreError, Unattached};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -52,10 +52,9 @@ impl Engine {
         }
         let lost_after = hello.profile.lost_after(inner.settings.lost_after);
         let promised = promised(&hello.profile, lost_after);
-        let attached = inner.ports.store.attach(&hello.session, &inner.edge.id(), &promised).await?;
-        let Some(Attached { epoch, sent_away }) = attached else {
-            return Err(ApiError::Forbidden("the session belongs to a worker with another credential".into()));
-        };
+        let edge = inner.edge.id();
+        let attached = inner.ports.store.attach(&hello.session, &edge, &promised).await?;
+        let Attached { epoch, sent_away } = attached.map_err(refused)?;
         let (worker, cut) = (hello.profile.worker.clone(), inner.metrics.pools.streams_cut());
         let (mut outbound, far_end) = Outbound::open(worker, hello.inventory.len(), cut);
         let known = inner.ports.store.held(&hello.session).await?;
@@ -85,7 +84,7 @@ impl Engine {
         if sent_away {
             session.send_away();
         }
-        let gone = inner.edge.insert(&hello.session, session);
+        let gone = inner.edge.insert(&hello.session, &edge, session).ok_or_else(|| refused(Unattached::EdgeClosed))?;
         // From here on, whatever fails, dropping this detaches the session.
         let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch, open: far_end.open };
         inner.free_limits(gone).await;
@@ -129,6 +128,14 @@ impl Drop for Attachment {
 fn promised(profile: &WorkerProfile, lost_after: Duration) -> WorkerProfile {
     let lost_after_ms = u64::try_from(lost_after.as_millis()).ok();
     WorkerProfile { lost_after_ms, ..profile.clone() }
+}
+
+/// A process whose edge was closed has another within seconds.
+fn refused(why: Unattached) -> ApiError {
+    match why {
+        Unattached::AnotherOwner => ApiError::Forbidden(why.to_string()),
+        Unattached::EdgeClosed => ApiError::Unavailable(format!("{why} while this process was away; attach again")),
+    }
 }
 
 fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {

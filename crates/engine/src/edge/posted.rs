@@ -91,11 +91,12 @@ impl Adrift {
         let mut over = Vec::new();
         for row in rows {
             let key = (row.session.clone(), row.epoch);
-            let since = before.get(&key).copied().unwrap_or_else(Instant::now);
-            if since.elapsed() + spent >= row.profile.lost_after(usual) {
+            let since = before.get(&key).copied();
+            // One that is seen for the first time may be attaching elsewhere at this moment.
+            if since.is_some_and(|since| since.elapsed() + spent >= row.profile.lost_after(usual)) {
                 over.push(row);
             } else {
-                looks.seen.insert(key, since);
+                looks.seen.insert(key, since.unwrap_or_else(Instant::now));
             }
         }
         over

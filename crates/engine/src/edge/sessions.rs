@@ -184,10 +184,14 @@ impl Edge {
         state.starts.clear();
     }
 
-    /// Takes a session that attached. An older attach that was slower does not replace a newer one. Attempts that it was told to
-    /// stop before and does not have any more are returned: nobody has freed their limits.
-    pub(super) fn insert(&self, id: &SessionId, mut session: Session) -> Vec<AttemptToken> {
+    /// Takes a session that attached under `edge`. An older attach that was slower does not replace a newer one. Attempts that it
+    /// was told to stop before and does not have any more are returned: nobody has freed their limits. None, and it is not taken, if
+    /// this is another edge by now: nobody would hear it there.
+    pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: Session) -> Option<Vec<AttemptToken>> {
         let mut state = self.state.lock();
+        if state.id != *edge {
+            return None;
+        }
         let known = state.sessions.get(id);
         let mut gone = Vec::new();
         if known.is_none_or(|known| known.epoch < session.epoch) {
@@ -207,7 +211,7 @@ impl Edge {
             state.sessions.insert(id.clone(), session);
             state.touch(id);
         }
-        gone
+        Some(gone)
     }
 
     /// Runs `f` on the session if it is attached with this epoch.

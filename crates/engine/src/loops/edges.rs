@@ -13,18 +13,31 @@ use crate::settings::Roles;
 use crate::{Inner, Settings};
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    while tick(&mut stop, inner.settings.edge_renew).await {
-        if let Err(error) = inner.edges_once().await {
-            inner.health.store_failed(&error);
-            inner.metrics.loops.failed("edges");
-            tracing::warn!(%error, "edges could not be looked after; trying again with the next tick");
+    let mut rest = inner.settings.edge_renew;
+    while tick(&mut stop, rest).await {
+        rest = inner.settings.edge_renew;
+        match inner.edges_once().await {
+            Ok(Closed::None) => {}
+            // Their sessions have a moment to attach elsewhere, and no more.
+            Ok(Closed::Some) => rest /= 2,
+            Err(error) => {
+                inner.health.store_failed(&error);
+                inner.metrics.loops.failed("edges");
+                tracing::warn!(%error, "edges could not be looked after; trying again with the next tick");
+            }
         }
         inner.metrics.loops.deferred(inner.health.deferred());
     }
 }
 
+/// Whether edges of other processes were closed.
+pub(crate) enum Closed {
+    None,
+    Some,
+}
+
 impl Inner {
-    pub(crate) async fn edges_once(&self) -> Result<(), StoreError> {
+    pub(crate) async fn edges_once(&self) -> Result<Closed, StoreError> {
         let asked = Instant::now();
         let closes = self.renew_once(asked).await.inspect_err(|error| self.health.not_renewed(error))?;
         self.health.renewed(asked);
@@ -32,10 +45,7 @@ impl Inner {
             // Where there are neighbours, whoever looks at them sees to it.
             self.close_unknown(self.ports.store.open_sessions().await?).await?;
         }
-        if closes {
-            self.close_dead_edges().await?;
-        }
-        Ok(())
+        if closes { self.close_dead_edges().await } else { Ok(Closed::None) }
     }
 
     /// What others know this process by. Whether it also looks after theirs.
@@ -79,24 +89,29 @@ impl Inner {
         Ok(())
     }
 
-    /// Do no harm: an edge is closed only on time in which our own Store calls all succeeded.
-    async fn close_dead_edges(&self) -> Result<(), StoreError> {
+    /// Do no harm: an edge is closed only if this process watched that nobody renewed it, on time in which its own Store calls
+    /// succeeded.
+    async fn close_dead_edges(&self) -> Result<Closed, StoreError> {
+        let Settings { edge_renew, edge_ttl, edge_grace, lost_after, .. } = self.settings;
+        let open = self.ports.store.open_edges().await?;
+        let still = self.watched.still(open, edge_renew * 2, edge_ttl.max(edge_grace));
         // Workers of a process that died need this long to find another one.
-        let patience = self.settings.edge_grace.max(self.settings.lost_after);
-        let heard = Instant::now().checked_sub(patience);
+        let heard = Instant::now().checked_sub(edge_grace.max(lost_after));
         if heard.is_none_or(|since| !self.health.could_hear_since(since)) {
-            return Ok(());
+            return Ok(Closed::None);
         }
-        self.ports.store.close_edges(self.settings.edge_grace).await?;
+        let closed = if still.is_empty() { Vec::new() } else { self.ports.store.close_edges(&still, edge_grace).await? };
+        for edge in &closed {
+            tracing::warn!(%edge, "the lease of this edge is long over; its workers must attach elsewhere");
+        }
         let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
-        let spent = self.settings.edge_ttl + self.settings.edge_grace;
-        for row in self.adrift.over(adrift, self.settings.edge_renew, spent, self.settings.lost_after) {
+        for row in self.adrift.over(adrift, edge_renew, edge_ttl + edge_grace, lost_after) {
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
         }
         for row in self.ports.store.closed_holding().await? {
             self.lose_all(&row.session, row.epoch).await?;
         }
-        Ok(())
+        Ok(if closed.is_empty() { Closed::None } else { Closed::Some })
     }
 }

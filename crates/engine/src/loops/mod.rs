@@ -31,6 +31,7 @@ mod schedules;
 mod seals;
 mod sending;
 mod starts;
+mod watched;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) use health::Health;
 pub(crate) use leads::Lead;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
+pub(crate) use watched::Watched;
 
 use crate::health::{beating, moved, resting};
 use crate::{Inner, Settings};

@@ -5,10 +5,11 @@ use std::time::Duration;
 use lockgate_core::ids::SessionId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::Json;
+use lockgate_engine::ApiError;
 use lockgate_ports::Sessions;
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, job};
+use super::stage::{Hand, Kind, Stage, job};
 
 /// The worker of `session` attached once more, and nobody here was told.
 async fn attach_unheard(stage: &Stage, session: &str) {
@@ -56,4 +57,18 @@ async fn a_worker_that_comes_again_after_a_cut_off_attach_keeps_what_it_has() {
     worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
     let ended = stage.until(&id, |job| job.state() == JobState::Succeeded).await;
     assert_eq!(ended.life.attempt.no, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_attaches_to_a_process_whose_edge_was_closed_is_told_to_come_again() {
+    let stage = Stage::shared();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Its loops are gone, so it does not know.
+    stage.kill();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let open = stage.store.open_edges().await.expect("memory");
+    assert_eq!(stage.store.close_edges(&open, Duration::ZERO).await.expect("memory").len(), 1);
+    let refused = Hand::try_attach(&stage.engine, "w", &Kind::of("default", &["t"], 1)).await;
+    assert!(matches!(refused, Err(ApiError::Unavailable(_))), "it would be lost as soon as somebody looks");
+    assert_eq!(stage.store.open_sessions().await.expect("memory"), []);
 }

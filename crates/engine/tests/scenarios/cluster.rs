@@ -105,6 +105,28 @@ async fn what_a_dead_process_held_runs_elsewhere_within_fifteen_seconds() {
     assert_eq!(moved.life.last_error.expect("a reason").reason, Reason::AgentLost);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_host_that_stood_still_closes_no_edge_when_it_goes_on() {
+    let leader = Stage::shared();
+    let other = leader.beside();
+    let mut worker = Hand::attach(&other.engine, "w", &["t"], 1).await;
+    let id = leader.submit(NewJob { timeout_ms: Some(3_600_000), ..job("t") }).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    for _ in 0..10 {
+        worker.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    // Nobody runs meanwhile, and the leader is the first to go on.
+    tokio::time::advance(Duration::from_secs(30)).await;
+    for _ in 0..10 {
+        worker.beat().await;
+        pass(Duration::from_secs(2)).await;
+    }
+    assert_eq!(worker.report(&assignment, done()).await, Acknowledged::Stored);
+    assert_eq!(other.job(&id).await.life.attempt.no, 1);
+}
+
 /// When a job whose worker was told `told` runs elsewhere after the death of that worker's process.
 async fn moved_after_the_death_of_a_process_that_said(told: Duration) -> Duration {
     let leader = Stage::shared();

@@ -30,7 +30,7 @@ pub use leases::{LeaseRow, Leases};
 pub use places::{next_place, places};
 pub use runs::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
 pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
-pub use sessions::{Attached, SessionRow, Sessions};
+pub use sessions::{Attached, EdgeRow, SessionRow, Sessions, Unattached};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use tenants::{Erased, Tenants, Usage};
 pub use timelines::Timelines;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::ids::{EdgeId, SessionId};
+use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
 use super::StoreError;
@@ -16,16 +17,20 @@ pub trait Sessions: Send + Sync {
     /// Creates or renews the edge's lease, by the Store's clock. False when the edge was closed: it must stop.
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Closes edges whose lease ran out at least `grace` ago, by the Store's clock. Their ids.
-    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
+    /// Edges that are not closed, in the order of their ids.
+    async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError>;
 
-    /// Binds a session to an edge and opens it. C-2: none, and nothing is changed, when the session is another owner's.
+    /// Closes those of these edges whose lease stands as it was seen, and ran out at least `grace` ago by the Store's clock. Their
+    /// ids.
+    async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
+
+    /// Binds a session to an edge and opens it, or says why not; then nothing is changed.
     async fn attach(
         &self,
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError>;
+    ) -> Result<Result<Attached, Unattached>, StoreError>;
 
     /// An operator wants these sessions to leave. It stays so, wherever they attach. Those that are not open are left alone.
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
@@ -47,6 +52,25 @@ pub struct Attached {
     pub epoch: u64,
     /// An operator wants it to leave.
     pub sent_away: bool,
+}
+
+/// Why a session did not attach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unattached {
+    /// C-2: it is another owner's.
+    #[error("the session belongs to a worker with another credential")]
+    AnotherOwner,
+    /// Nobody would listen to it: the edge was closed by another process.
+    #[error("the edge was closed")]
+    EdgeClosed,
+}
+
+/// An edge as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeRow {
+    pub edge: EdgeId,
+    /// By the Store's clock: worth something only beside another look.
+    pub expires_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

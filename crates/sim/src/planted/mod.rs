@@ -16,7 +16,7 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules,
-    Sessions, StoreError,
+    Sessions, StoreError, Unattached,
 };
 use parking_lot::Mutex;
 
@@ -265,7 +265,7 @@ impl Planted {
         id: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
         let forgotten = WorkerProfile { lost_after_ms: None, ..profile.clone() };
         disk.attach(id, edge, if self.is(Bug::PromisesForgotten) { &forgotten } else { profile }).await
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Attached, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots, StoreError,
-    TurnConflict,
+    Activation, Attached, EdgeRow, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots,
+    StoreError, TurnConflict, Unattached,
 };
 
 use super::{EdgeLease, Session, Witness};
@@ -71,8 +71,8 @@ impl Witness {
         Ok(renewed)
     }
 
-    pub(crate) async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
-        let closed = self.disk.close_edges(self.planted.grace(grace)).await?;
+    pub(crate) async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+        let closed = self.disk.close_edges(seen, self.planted.grace(grace)).await?;
         let now = self.clock.now();
         let mut books = self.books.lock();
         for edge in &closed {
@@ -87,14 +87,17 @@ impl Witness {
         id: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
-        let Some(attached) = self.planted.attach(&self.disk, id, edge, profile).await? else { return Ok(None) };
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
+        let attached = match self.planted.attach(&self.disk, id, edge, profile).await? {
+            Ok(attached) => attached,
+            Err(refused) => return Ok(Err(refused)),
+        };
         let epoch = attached.epoch;
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
         books.sessions.insert(id.clone(), Session::new(epoch, edge.clone(), profile, self.clock.now()));
-        Ok(Some(attached))
+        Ok(Ok(attached))
     }
 
     /// A worker speaks, and the edge that it is attached to hears it.

@@ -176,6 +176,8 @@ macro_rules! store_conformance {
             sessions {
                 an_edge_is_renewed_until_it_is_closed,
                 an_edge_is_closed_only_after_its_grace,
+                an_edge_is_closed_only_as_it_was_seen,
+                nobody_attaches_to_an_edge_that_was_closed,
                 every_attach_bumps_the_epoch,
                 a_session_is_taken_up_again_only_by_its_owner,
                 a_session_is_closed_once_and_by_its_epoch,

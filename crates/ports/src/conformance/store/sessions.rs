@@ -6,7 +6,8 @@ use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
 
 use super::stage::{Proof, StoreHarness, new_job, profile, report, success};
-use crate::store::{Attached, LeaseRow, SessionRow};
+use crate::clock::Clock;
+use crate::store::{Attached, EdgeRow, LeaseRow, SessionRow, StoreError, Unattached};
 
 const TTL: Duration = Duration::from_secs(6);
 const GRACE: Duration = Duration::from_secs(4);
@@ -19,14 +20,19 @@ fn row(session: &str, epoch: u64, edge_closed: bool) -> SessionRow {
     SessionRow { session: session.into(), epoch, edge: edge(), edge_closed, profile: profile("worker"), sent_away: false }
 }
 
+/// Closes whatever is long over, by a look of a moment ago.
+async fn close_edges(h: &StoreHarness, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+    h.store.close_edges(&h.store.open_edges().await?, grace).await
+}
+
 pub async fn an_edge_is_renewed_until_it_is_closed(h: &StoreHarness) -> Proof {
     assert!(h.store.renew_edge(&edge(), TTL).await?);
     h.advance_ms(9_999);
     assert!(h.store.renew_edge(&edge(), TTL).await?, "renewable after expiry");
     h.advance_ms(10_000);
-    assert_eq!(h.store.close_edges(GRACE).await?, [edge()]);
+    assert_eq!(close_edges(h, GRACE).await?, [edge()]);
     assert!(!h.store.renew_edge(&edge(), TTL).await?);
-    assert_eq!(h.store.close_edges(GRACE).await?, [], "closed only once");
+    assert_eq!(close_edges(h, GRACE).await?, [], "closed only once");
     assert!(h.store.renew_edge(&"another".into(), TTL).await?);
     Ok(())
 }
@@ -37,10 +43,43 @@ pub async fn an_edge_is_closed_only_after_its_grace(h: &StoreHarness) -> Proof {
     h.advance_ms(1);
     h.store.renew_edge(&"fresh".into(), TTL).await?;
     h.advance_ms(9_998);
-    assert_eq!(h.store.close_edges(GRACE).await?, []);
+    assert_eq!(close_edges(h, GRACE).await?, []);
     h.advance_ms(1);
-    assert_eq!(h.store.close_edges(GRACE).await?, ["a".into(), "b".into()]);
-    assert_eq!(h.store.close_edges(Duration::ZERO).await?, ["fresh".into()]);
+    assert_eq!(close_edges(h, GRACE).await?, ["a".into(), "b".into()]);
+    assert_eq!(close_edges(h, Duration::ZERO).await?, ["fresh".into()]);
+    Ok(())
+}
+
+pub async fn an_edge_is_closed_only_as_it_was_seen(h: &StoreHarness) -> Proof {
+    h.store.renew_edge(&"a".into(), TTL).await?;
+    h.store.renew_edge(&"b".into(), TTL).await?;
+    let seen = h.store.open_edges().await?;
+    let ends = h.clock.now() + TTL;
+    let row = |edge: &str, expires_at| EdgeRow { edge: edge.into(), expires_at };
+    assert_eq!(seen, [row("a", ends), row("b", ends)]);
+    h.advance_ms(1_000);
+    h.store.renew_edge(&"a".into(), TTL).await?;
+    h.advance_ms(20_000);
+    let stranger = row("stranger", ends);
+    assert_eq!(h.store.close_edges(&[seen[0].clone(), stranger], GRACE).await?, [], "it was renewed since");
+    assert_eq!(h.store.close_edges(&[], GRACE).await?, []);
+    assert_eq!(h.store.close_edges(&seen, GRACE).await?, ["b".into()]);
+    assert_eq!(h.store.open_edges().await?, [row("a", ends + Duration::from_secs(1))]);
+    Ok(())
+}
+
+pub async fn nobody_attaches_to_an_edge_that_was_closed(h: &StoreHarness) -> Proof {
+    h.store.renew_edge(&edge(), TTL).await?;
+    h.attach("s").await?;
+    h.advance_ms(20_000);
+    assert_eq!(close_edges(h, GRACE).await?, [edge()]);
+    for session in ["s", "new"] {
+        let refused = h.store.attach(&session.into(), &edge(), &profile("worker")).await?;
+        assert_eq!(refused, Err(Unattached::EdgeClosed));
+    }
+    assert_eq!(h.store.open_sessions().await?, [row("s", 1, true)], "nothing has changed");
+    let moved = h.store.attach(&"s".into(), &"edge-2".into(), &profile("worker")).await?;
+    assert_eq!(moved, Ok(Attached { epoch: 2, sent_away: false }));
     Ok(())
 }
 
@@ -52,7 +91,7 @@ pub async fn every_attach_bumps_the_epoch(h: &StoreHarness) -> Proof {
     assert!(h.store.close_session(&"s".into(), 2).await?);
     assert_eq!(h.attach("s").await?, 3);
     let moved = h.store.attach(&"s".into(), &"edge-2".into(), &profile("renamed")).await?;
-    assert_eq!(moved, Some(Attached { epoch: 4, sent_away: false }));
+    assert_eq!(moved, Ok(Attached { epoch: 4, sent_away: false }));
     let rows = h.store.open_sessions().await?;
     let s = rows.iter().find(|row| row.session.as_str() == "s").ok_or("not open")?;
     assert_eq!((s.edge.as_str(), s.profile.worker.as_str(), s.epoch), ("edge-2", "renamed", 4));
@@ -78,9 +117,9 @@ pub async fn an_open_session_shows_that_its_edge_was_closed(h: &StoreHarness) ->
     h.attach("a").await?;
     assert_eq!(h.store.open_sessions().await?, [row("a", 1, false), row("b", 1, false)]);
     h.advance_ms(20_000);
-    h.store.close_edges(GRACE).await?;
+    close_edges(h, GRACE).await?;
     h.store.renew_edge(&"edge-2".into(), TTL).await?;
-    h.store.attach(&"b".into(), &"edge-2".into(), &profile("worker")).await?;
+    h.store.attach(&"b".into(), &"edge-2".into(), &profile("worker")).await??;
     let adopted = SessionRow { edge: "edge-2".into(), ..row("b", 2, false) };
     assert_eq!(h.store.open_sessions().await?, [row("a", 1, true), adopted]);
     Ok(())
@@ -113,9 +152,9 @@ pub async fn a_session_that_was_sent_away_is_so_wherever_it_attaches(h: &StoreHa
         [row("other", 1, false), SessionRow { sent_away: true, ..row("s", 1, false) }]
     );
     let attach = async |session: &str| h.store.attach(&session.into(), &"edge-2".into(), &profile("worker")).await;
-    assert_eq!(attach("s").await?, Some(Attached { epoch: 2, sent_away: true }));
-    assert_eq!(attach("other").await?, Some(Attached { epoch: 2, sent_away: false }));
-    assert_eq!(attach("closed").await?, Some(Attached { epoch: 2, sent_away: false }), "it had left");
+    assert_eq!(attach("s").await?, Ok(Attached { epoch: 2, sent_away: true }));
+    assert_eq!(attach("other").await?, Ok(Attached { epoch: 2, sent_away: false }));
+    assert_eq!(attach("closed").await?, Ok(Attached { epoch: 2, sent_away: false }), "it had left");
     Ok(())
 }
 
@@ -123,7 +162,7 @@ pub async fn an_edge_that_never_renewed_is_closed_too(h: &StoreHarness) -> Proof
     h.attach("s").await?;
     assert_eq!(h.store.open_sessions().await?, [row("s", 1, false)]);
     h.advance_ms(4_000);
-    assert_eq!(h.store.close_edges(GRACE).await?, [edge()]);
+    assert_eq!(close_edges(h, GRACE).await?, [edge()]);
     assert_eq!(h.store.open_sessions().await?, [row("s", 1, true)]);
     Ok(())
 }
@@ -188,17 +227,18 @@ pub async fn leases_tell_who_holds_them_and_for_how_long(h: &StoreHarness) -> Pr
 }
 
 pub async fn a_session_is_taken_up_again_only_by_its_owner(h: &StoreHarness) -> Proof {
-    let in_epoch = |epoch| Some(Attached { epoch, sent_away: false });
+    let in_epoch = |epoch| Ok(Attached { epoch, sent_away: false });
+    let refused = Err(Unattached::AnotherOwner);
     let of = |owner: Option<&str>| WorkerProfile { owner: owner.map(Into::into), ..profile("worker") };
     let attach = async |owner| h.store.attach(&"s".into(), &edge(), &of(owner)).await;
     assert_eq!(attach(Some("ann")).await?, in_epoch(1));
-    assert_eq!(attach(Some("bob")).await?, None);
+    assert_eq!(attach(Some("bob")).await?, refused);
     let rows = h.store.open_sessions().await?;
     let owners: Vec<_> = rows.iter().map(|row| (row.epoch, row.profile.owner.clone())).collect();
     assert_eq!(owners, [(1, Some("ann".into()))], "nothing has changed");
     assert_eq!(attach(Some("ann")).await?, in_epoch(2));
     assert!(h.store.close_session(&"s".into(), 2).await?);
-    assert_eq!(attach(Some("bob")).await?, None, "not even after it was closed");
+    assert_eq!(attach(Some("bob")).await?, refused, "not even after it was closed");
     assert_eq!(attach(None).await?, in_epoch(3), "where nobody is asked, nobody is refused");
     assert_eq!(attach(Some("bob")).await?, in_epoch(4), "nobody's becomes somebody's");
     Ok(())

@@ -96,7 +96,7 @@ impl StoreHarness {
     pub(super) async fn attach(&self, session: &str) -> Found<u64> {
         let session = SessionId::from(session);
         let attached = self.store.attach(&session, &EdgeId::from("edge"), &profile("worker")).await?;
-        attached.map(|attached| attached.epoch).ok_or_else(|| format!("{session} is another's").into())
+        Ok(attached?.epoch)
     }
 
     pub(super) async fn dispatch(&self, job: &Job, session: &str, epoch: u64) -> Found<Job> {

@@ -34,10 +34,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::store::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow, OutboxRow,
-    Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError,
-    Taken, Totals, Trail, Upkeep,
+    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EdgeRow,
+    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow,
+    OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
+    StoreError, Taken, Totals, Trail, Unattached, Upkeep,
 };
 use data::Data;
 pub use mood::{Dispatches, Mood};
@@ -243,9 +243,13 @@ impl Sessions for MemoryStore {
         Ok(data.renew_edge(edge, now + ttl))
     }
 
-    async fn close_edges(&self, grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
+    async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
+        Ok(self.open().0.open_edges())
+    }
+
+    async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
         let (mut data, now) = self.open();
-        Ok(data.close_edges(grace, now))
+        Ok(data.close_edges(seen, grace, now))
     }
 
     async fn attach(
@@ -253,7 +257,7 @@ impl Sessions for MemoryStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Option<Attached>, StoreError> {
+    ) -> Result<Result<Attached, Unattached>, StoreError> {
         let (mut data, now) = self.open();
         Ok(data.attach(session, edge, profile, now))
     }

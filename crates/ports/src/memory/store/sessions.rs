@@ -7,7 +7,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
 use super::data::{Data, Edge, Lease, Session};
-use crate::store::{Attached, LeaseRow, SessionRow};
+use crate::store::{Attached, EdgeRow, LeaseRow, SessionRow, Unattached};
 
 impl Data {
     pub(super) fn renew_edge(&mut self, edge: &EdgeId, expires_at: Timestamp) -> bool {
@@ -18,14 +18,21 @@ impl Data {
         row.closed_at.is_none()
     }
 
-    pub(super) fn close_edges(&mut self, grace: Duration, now: Timestamp) -> Vec<EdgeId> {
+    pub(super) fn open_edges(&self) -> Vec<EdgeRow> {
+        let open = self.edges.iter().filter(|(_, row)| row.closed_at.is_none());
+        open.map(|(edge, row)| EdgeRow { edge: edge.clone(), expires_at: row.expires_at }).collect()
+    }
+
+    pub(super) fn close_edges(&mut self, seen: &[EdgeRow], grace: Duration, now: Timestamp) -> Vec<EdgeId> {
         let mut closed = Vec::new();
-        for (edge, row) in &mut self.edges {
-            if row.closed_at.is_none() && row.expires_at + grace <= now {
+        for EdgeRow { edge, expires_at } in seen {
+            let row = self.edges.get_mut(edge).filter(|row| row.closed_at.is_none() && row.expires_at == *expires_at);
+            if let Some(row) = row.filter(|row| row.expires_at + grace <= now) {
                 row.closed_at = Some(now);
                 closed.push(edge.clone());
             }
         }
+        closed.sort_unstable();
         closed
     }
 
@@ -35,17 +42,20 @@ impl Data {
         edge: &EdgeId,
         profile: &WorkerProfile,
         now: Timestamp,
-    ) -> Option<Attached> {
+    ) -> Result<Attached, Unattached> {
         // An edge that never renews must still be found and closed one day.
-        self.edges.entry(edge.clone()).or_insert(Edge { expires_at: now, closed_at: None });
+        let row = self.edges.entry(edge.clone()).or_insert(Edge { expires_at: now, closed_at: None });
+        if row.closed_at.is_some() {
+            return Err(Unattached::EdgeClosed);
+        }
         let before = self.sessions.get(session);
         if before.is_some_and(|row| !profile.may_follow(&row.profile)) {
-            return None;
+            return Err(Unattached::AnotherOwner);
         }
         let (epoch, sent_away) = before.map_or((1, false), |row| (row.epoch + 1, row.sent_away));
         let row = Session { epoch, edge: edge.clone(), profile: profile.clone(), closed_at: None, sent_away };
         self.sessions.insert(session.clone(), row);
-        Some(Attached { epoch, sent_away })
+        Ok(Attached { epoch, sent_away })
     }
 
     pub(super) fn send_away(&mut self, sessions: &[SessionId]) {

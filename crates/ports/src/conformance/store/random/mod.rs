@@ -62,6 +62,8 @@ struct Pair {
 
 const JOBS: u64 = 5;
 const SESSIONS: u64 = 3;
+/// Nobody attaches to one that was closed, so there are some to spare.
+const EDGES: u64 = 12;
 
 impl Pair {
     async fn play(&mut self, mut dice: Dice) -> Proof {
@@ -148,7 +150,7 @@ impl Pair {
 
     async fn session(&mut self, dice: &mut Dice) -> Proof {
         let session = SessionId::from(dice.name("session", SESSIONS));
-        let edge = EdgeId::from(dice.name("edge", 2));
+        let edge = EdgeId::from(dice.name("edge", EDGES));
         if dice.once_in(3) {
             let epoch = self.scene.epoch(&session) + dice.roll(4) / 3;
             let expected = self.model.close_session(&session, epoch).await?;
@@ -162,7 +164,7 @@ impl Pair {
         let worker = profile(worker);
         let attached = self.model.attach(&session, &edge, &worker).await?;
         assert_eq!(self.harness.store.attach(&session, &edge, &worker).await?, attached, "attach");
-        self.scene.epochs.extend(attached.map(|attached| (session, attached.epoch)));
+        self.scene.epochs.extend(attached.ok().map(|attached| (session, attached.epoch)));
         Ok(())
     }
 
@@ -235,11 +237,16 @@ impl Pair {
     async fn lead(&mut self, dice: &mut Dice) -> Proof {
         let (model, store) = (&self.model, &self.harness.store);
         let span = Duration::from_millis(dice.roll(20_000));
-        let edge = EdgeId::from(dice.name("edge", 2));
+        let edge = EdgeId::from(dice.name("edge", EDGES));
         let (name, holder) = (dice.name("lease", 2), dice.name("holder", 2));
         match dice.roll(4) {
             0 => assert_eq!(store.renew_edge(&edge, span).await?, model.renew_edge(&edge, span).await?, "renew_edge"),
-            1 => assert_eq!(store.close_edges(span).await?, model.close_edges(span).await?, "close_edges"),
+            1 => {
+                let seen = model.open_edges().await?;
+                assert_eq!(store.open_edges().await?, seen, "open_edges");
+                let seen = &seen[..usize::try_from(dice.roll(4))?.min(seen.len())];
+                assert_eq!(store.close_edges(seen, span).await?, model.close_edges(seen, span).await?, "close_edges");
+            }
             2 => {
                 let expected = model.acquire(&name, &holder, span).await?;
                 assert_eq!(store.acquire(&name, &holder, span).await?, expected, "acquire");

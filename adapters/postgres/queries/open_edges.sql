@@ -1,0 +1,1 @@
+SELECT edge, expires_at FROM edges WHERE closed_at IS NULL
