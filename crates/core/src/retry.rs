@@ -27,13 +27,17 @@ pub fn backoff(failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
     (base + jitter.up_to(base / 2)).min(limits.backoff_max)
 }
 
-/// Delay after the platform lost an attempt. The first loss goes back almost at once (jitter spreads a dead worker's
-/// whole load); an attempt that is lost again and again backs off like any failure.
-pub fn infra_backoff(infra_failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
-    if infra_failures <= 1 {
-        return jitter.up_to(Duration::from_millis(500));
+/// What a dead worker held is spread over at least this long.
+const LOSS_SPREAD: Duration = Duration::from_millis(500);
+
+/// Delay after the platform lost an attempt. The first loss goes back almost at once, or when it is its turn among many that
+/// were lost at once; an attempt that is lost again and again backs off like any failure, from its turn on.
+pub fn infra_backoff(infra_failures: u32, turn: Duration, jitter: Jitter, limits: &Limits) -> Duration {
+    match infra_failures {
+        0 | 1 if turn < LOSS_SPREAD => jitter.up_to(LOSS_SPREAD),
+        0 | 1 => turn,
+        again => turn + backoff(again - 1, jitter, limits),
     }
-    backoff(infra_failures - 1, jitter, limits)
 }
 
 /// How often placing was tried in a given wait.
@@ -94,7 +98,16 @@ mod tests {
     #[test]
     fn first_infra_loss_returns_within_half_a_second() {
         let limits = Limits::default();
-        assert!(infra_backoff(1, Jitter::from_bits(u64::MAX), &limits) <= Duration::from_millis(500));
-        assert_eq!(infra_backoff(2, Jitter::from_bits(0), &limits), Duration::from_secs(1));
+        let late = Jitter::from_bits(u64::MAX);
+        assert!(infra_backoff(1, Duration::ZERO, late, &limits) <= LOSS_SPREAD);
+        assert_eq!(infra_backoff(2, Duration::ZERO, Jitter::from_bits(0), &limits), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn of_many_that_are_lost_each_waits_for_its_turn() {
+        let limits = Limits::default();
+        let turn = Duration::from_millis(1_700);
+        assert_eq!(infra_backoff(1, turn, Jitter::from_bits(u64::MAX), &limits), turn);
+        assert_eq!(infra_backoff(2, turn, Jitter::from_bits(0), &limits), turn + Duration::from_secs(1));
     }
 }

@@ -84,6 +84,8 @@ pub(crate) struct Inner {
     pub(crate) edge: edge::Edge,
     /// Edges of other processes, as this one saw them.
     pub(crate) watched: loops::Watched,
+    /// Of attempts that were lost.
+    pub(crate) turns: loops::Turns,
     pub(crate) adrift: edge::Adrift,
     /// Sessions of this edge that were never told to it.
     pub(crate) unknown: edge::Adrift,
@@ -134,6 +136,7 @@ impl Engine {
         let inner = Inner {
             edge: edge::Edge::new(edge, config.routing()),
             watched: loops::Watched::default(),
+            turns: loops::Turns::new(settings.loss_rate, settings.edge_renew),
             adrift: edge::Adrift::default(),
             unknown: edge::Adrift::default(),
             config,

@@ -94,6 +94,9 @@ pub struct Settings {
     /// Jobs that wait for a verdict are judged at no more than this many a second, and so are those that ran without one, so
     /// that a kernel that was away is not met by all of them at once.
     pub release_rate: u32,
+    /// Attempts that were lost run again at no more than this many a second, so that the load of a rack that died does not come
+    /// back as one burst.
+    pub loss_rate: u32,
     /// What this process does of what all processes of an installation do together.
     pub roles: Roles,
     /// Most jobs in one claim, one commit, one page.
@@ -139,6 +142,7 @@ impl Default for Settings {
             recall_within: Duration::from_secs(2),
             fail_mode: None,
             release_rate: 1_000,
+            loss_rate: 1_000,
             roles: Roles::default(),
             batch_max: 1_000,
             exclusive_store: true,

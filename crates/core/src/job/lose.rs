@@ -1,5 +1,7 @@
 //! The platform lost an attempt: its worker went, or never had it.
 
+use std::time::Duration;
+
 use super::{Env, EventKind, Evidence, Failure, Illegal, Job, JobState, LostAttempt, Reason, Transition};
 use crate::ids::AttemptToken;
 use crate::retry::infra_backoff;
@@ -11,6 +13,7 @@ impl Job {
         token: &AttemptToken,
         reason: Reason,
         evidence: Evidence,
+        turn: Duration,
         env: &Env<'_>,
     ) -> Result<Transition, Illegal> {
         // An attempt keeps its token from its birth on: what one session lost may be held by another.
@@ -32,7 +35,7 @@ impl Job {
         if life.counters.infra_failures > env.limits.infra_failures_max {
             return Ok(transition.dead(JobState::Failed, failure, env.now));
         }
-        let due_at = env.now + infra_backoff(life.counters.infra_failures, env.jitter, env.limits);
+        let due_at = env.now + infra_backoff(life.counters.infra_failures, turn, env.jitter, env.limits);
         let lost = LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() };
         life.last_error = Some(failure.clone());
         transition.event(EventKind::AttemptLost, env.now, |event| {

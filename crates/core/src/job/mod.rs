@@ -286,8 +286,9 @@ pub enum Input {
     Gathered { token: AttemptToken },
     /// This life ended badly, and none of its children goes on.
     Settled { life: u32 },
-    /// The session that holds the attempt is gone, or does not know the attempt.
-    Lost { token: AttemptToken, reason: Reason, evidence: Evidence },
+    /// The session that holds the attempt is gone, or does not know the attempt. The next one has its turn so much later: many may
+    /// be lost at once.
+    Lost { token: AttemptToken, reason: Reason, evidence: Evidence, turn: Duration },
     /// Nobody can ever take it as things are, and that was looked at often enough.
     GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },
     /// A timer fired.
@@ -417,7 +418,7 @@ impl Job {
             Input::Reported(report) => self.reported(report, env),
             Input::Gathered { token } => self.gathered(&token, env),
             Input::Settled { life } => self.settled(life),
-            Input::Lost { token, reason, evidence } => self.lost(&token, reason, evidence, env),
+            Input::Lost { token, reason, evidence, turn } => self.lost(&token, reason, evidence, turn, env),
             Input::GivenUp { reason, message, routing } => self.given_up(reason, message, routing, env),
             Input::Woken => self.woken(env),
             Input::Cancel { actor, note } => self.cancelled(actor, note, env),

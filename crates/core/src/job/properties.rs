@@ -175,7 +175,9 @@ fn input(step: Step, story: &Story) -> Input {
         }
         Step::Rejudged => Input::Rejudged,
         Step::Release => Input::Release { actor: "bob".into(), note: None },
-        Step::Lost(which) => Input::Lost { token: token(which), reason: Reason::AgentLost, evidence: closed() },
+        Step::Lost(which) => {
+            Input::Lost { token: token(which), reason: Reason::AgentLost, evidence: closed(), turn: Duration::ZERO }
+        }
         Step::Woken => Input::Woken,
         Step::Cancel => cancel(),
         Step::Replay => replay(),

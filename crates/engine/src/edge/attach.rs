@@ -248,11 +248,19 @@ impl Inner {
 
     /// Declares attempts of a session lost, from the platform's budget. One that turns out to be over frees its place.
     pub(crate) async fn lose(&self, id: &SessionId, jobs: Vec<Arc<Job>>, evidence: &Evidence) -> Result<(), StoreError> {
-        let lost = |job: &Arc<Job>| {
+        for some in jobs.chunks(self.settings.batch_max) {
+            self.lose_some(id, some, evidence).await?;
+        }
+        Ok(())
+    }
+
+    async fn lose_some(&self, id: &SessionId, jobs: &[Arc<Job>], evidence: &Evidence) -> Result<(), StoreError> {
+        let turns = self.turns.take(jobs.len());
+        let lost = |(job, turn): (&Arc<Job>, Duration)| {
             let token = job.life.attempt.token.clone();
-            (job.clone(), Input::Lost { token, reason: Reason::AgentLost, evidence: evidence.clone() })
+            (job.clone(), Input::Lost { token, reason: Reason::AgentLost, evidence: evidence.clone(), turn })
         };
-        let driven = self.drive(jobs.iter().map(lost).collect()).await?;
+        let driven = self.drive(jobs.iter().zip(turns).map(lost).collect()).await?;
         let mut over = Vec::new();
         for (job, outcome) in jobs.iter().zip(&driven) {
             match outcome {

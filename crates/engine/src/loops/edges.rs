@@ -45,7 +45,12 @@ impl Inner {
             // Where there are neighbours, whoever looks at them sees to it.
             self.close_unknown(self.ports.store.open_sessions().await?).await?;
         }
-        if closes { self.close_dead_edges().await } else { Ok(Closed::None) }
+        if !closes {
+            return Ok(Closed::None);
+        }
+        let closed = self.close_dead_edges().await?;
+        self.lose_rest().await?;
+        Ok(closed)
     }
 
     /// What others know this process by. Whether it also looks after theirs.
@@ -108,9 +113,6 @@ impl Inner {
         for row in self.adrift.over(adrift, edge_renew, edge_ttl + edge_grace, lost_after) {
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
-        }
-        for row in self.ports.store.closed_holding().await? {
-            self.lose_all(&row.session, row.epoch).await?;
         }
         Ok(if closed.is_empty() { Closed::None } else { Closed::Some })
     }

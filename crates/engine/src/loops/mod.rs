@@ -31,6 +31,7 @@ mod schedules;
 mod seals;
 mod sending;
 mod starts;
+mod turns;
 mod watched;
 
 use std::future::Future;
@@ -45,6 +46,7 @@ pub(crate) use health::Health;
 pub(crate) use leads::Lead;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
+pub(crate) use turns::Turns;
 pub(crate) use watched::Watched;
 
 use crate::health::{beating, moved, resting};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::SessionId;
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
@@ -41,6 +41,10 @@ impl Inner {
             return Ok(());
         }
         for (session, epoch) in self.edge.silent(self.settings.lost_after) {
+            // The others are silent with the next tick too, unless they come back meanwhile.
+            if self.turns.left() == 0 {
+                break;
+            }
             tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
             self.close_and_lose(&session, epoch).await?;
         }
@@ -88,10 +92,36 @@ impl Inner {
         Ok(())
     }
 
-    /// Requeues whatever a closed session still holds.
+    /// Requeues what a closed session still holds, as far as it may run again soon. Whoever closes edges finds the rest.
     pub(crate) async fn lose_all(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
-        let held = self.ports.store.held(session).await?;
         let evidence = Evidence::Closed { session: session.clone(), epoch };
-        self.lose(session, held.into_iter().map(Arc::new).collect(), &evidence).await
+        let bound = self.ports.store.bound(std::slice::from_ref(session)).await?;
+        let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
+        for page in ids.chunks(self.settings.batch_max) {
+            let soon = &page[..page.len().min(self.turns.left())];
+            if soon.is_empty() {
+                break;
+            }
+            let jobs = self.ports.store.load(soon).await?.into_iter().flatten();
+            // What was bound a moment ago may be held by another one by now.
+            let held = jobs.filter(|job| is_held_by(job, session)).map(Arc::new).collect();
+            self.lose(session, held, &evidence).await?;
+        }
+        Ok(())
     }
+
+    /// What rounds before this one, or processes that died over it, left with closed sessions.
+    pub(super) async fn lose_rest(&self) -> Result<(), StoreError> {
+        for row in self.ports.store.closed_holding().await? {
+            if self.turns.left() == 0 {
+                break;
+            }
+            self.lose_all(&row.session, row.epoch).await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_held_by(job: &Job, session: &SessionId) -> bool {
+    job.holder().is_some_and(|binding| binding.session == *session)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{Acknowledged, ToWorker};
+use lockgate_engine::{Acknowledged, Settings, ToWorker};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job};
@@ -120,6 +120,31 @@ async fn many_losses_at_once_come_back_spread_over_time() {
         due.insert(lost.life.due_at);
     }
     assert!(due.len() > 20, "only {} different times for 40 jobs", due.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_large_worker_held_comes_back_at_a_bounded_rate() {
+    const RATE: u32 = 1_000;
+    const HELD: usize = 3_000;
+    let stage = Stage::with(Settings { loss_rate: RATE, batch_max: 256, ..Settings::default() });
+    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], u32::try_from(HELD).expect("few")).await;
+    let mut ids = Vec::new();
+    for _ in 0..HELD {
+        ids.push(stage.submit(job("t")).await);
+    }
+    let silent_since = Instant::now();
+    doomed.take_many(HELD).await;
+    let mut due = Vec::new();
+    for id in &ids {
+        due.push(stage.until(id, |job| job.life.attempt.no == 2).await.life.due_at);
+    }
+    assert!(silent_since.elapsed() <= Duration::from_secs(20), "the rest waits for the next round and no longer");
+    due.sort_unstable();
+    for (n, first) in due.iter().enumerate() {
+        let within = due[n..].iter().take_while(|at| at.since(*first) < Duration::from_secs(1)).count();
+        // The first half a second is spread at random.
+        assert!(within <= RATE as usize * 11 / 10, "{within} within a second");
+    }
 }
 
 #[tokio::test(start_paused = true)]

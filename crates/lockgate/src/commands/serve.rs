@@ -103,6 +103,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "3m", value_parser = args::duration, value_name = "SPAN")]
     defer_max: Duration,
 
+    /// Attempts a second that run again when many are lost at once
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..), value_name = "COUNT")]
+    loss_rate: u32,
+
     /// How long ended jobs are kept; their ids and idempotency keys are forgotten with them
     #[arg(long, default_value = "7d", value_parser = args::duration, value_name = "SPAN")]
     retention: Duration,

@@ -88,7 +88,7 @@ fn a_job_that_ended_stays_as_it_ended() {
     let mut story = Story::running();
     story.report(succeeded());
     let token = story.token();
-    let lost = Input::Lost { token: token.clone(), reason: Reason::AgentLost, evidence: closed() };
+    let lost = Input::Lost { token: token.clone(), reason: Reason::AgentLost, evidence: closed(), turn: Duration::ZERO };
     assert_eq!(story.decide(cancel()).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
     assert_eq!(story.decide(dispatch()).unwrap_err(), Illegal::Terminal(JobState::Succeeded));
     assert_eq!(story.decide(Input::Judged).unwrap_err(), Illegal::Terminal(JobState::Succeeded));

@@ -18,7 +18,7 @@ fn a_lost_attempt_is_charged_to_the_platform() {
 #[test]
 fn only_the_attempt_that_is_held_can_be_lost() {
     let story = Story::running();
-    let input = Input::Lost { token: "token-0".into(), reason: Reason::AgentLost, evidence: closed() };
+    let input = Input::Lost { token: "token-0".into(), reason: Reason::AgentLost, evidence: closed(), turn: Duration::ZERO };
     assert_eq!(story.decide(input).unwrap_err(), Illegal::Superseded);
 }
 

@@ -105,7 +105,7 @@ impl Story {
     }
 
     pub(super) fn lose(&mut self) -> Transition {
-        let input = Input::Lost { token: self.token(), reason: Reason::AgentLost, evidence: closed() };
+        let input = Input::Lost { token: self.token(), reason: Reason::AgentLost, evidence: closed(), turn: Duration::ZERO };
         self.apply(input).unwrap()
     }
 

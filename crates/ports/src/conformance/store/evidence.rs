@@ -11,7 +11,7 @@ use crate::store::{Change, ChangeError};
 
 fn lost(job: &Job, session: &str, epoch: u64) -> Input {
     let evidence = Evidence::Closed { session: session.into(), epoch };
-    Input::Lost { token: job.life.attempt.token.clone(), reason: Reason::AgentLost, evidence }
+    Input::Lost { token: job.life.attempt.token.clone(), reason: Reason::AgentLost, evidence, turn: Duration::ZERO }
 }
 
 pub async fn a_dispatch_needs_the_session_attached_with_its_epoch(h: &StoreHarness) -> Proof {

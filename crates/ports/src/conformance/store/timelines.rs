@@ -36,7 +36,8 @@ pub async fn tokens_of_another_timeline_do_not_count(h: &StoreHarness) -> Proof 
     let token = h.submit(new_job("lost")).await?;
     let away = h.dispatch(&token, "s", epoch).await?;
     let evidence = Evidence::Attached { session: "s".into(), epoch };
-    let lost = Input::Lost { token: away.life.attempt.token.clone(), reason: Reason::AgentLost, evidence };
+    let lost =
+        Input::Lost { token: away.life.attempt.token.clone(), reason: Reason::AgentLost, evidence, turn: Duration::ZERO };
     let lost = h.step(&away, lost).await?;
     let ended = h.run(&h.submit(new_job("ended")).await?, success()).await?;
     assert_eq!(restored(h).await?, Some(3), "those that live");
@@ -66,7 +67,7 @@ pub async fn the_lost_attempt_of_another_timeline_does_not_count_either(h: &Stor
     let held = h.dispatch(&h.submit(new_job("one")).await?, "s", epoch).await?;
     let token = held.life.attempt.token.clone();
     let evidence = Evidence::Attached { session: "s".into(), epoch };
-    h.step(&held, Input::Lost { token: token.clone(), reason: Reason::AgentLost, evidence }).await?;
+    h.step(&held, Input::Lost { token: token.clone(), reason: Reason::AgentLost, evidence, turn: Duration::ZERO }).await?;
     restored(h).await?;
     let outcome = Outcome::Succeeded { result: Json::null() };
     let report = Report { token, started_at: None, outcome, output: OutputStep::Pass };

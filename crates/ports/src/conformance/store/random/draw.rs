@@ -90,7 +90,7 @@ impl Scene {
                 let nobody = || SessionId::from("session-0");
                 let session = job.life.attempt.binding.as_ref().map_or_else(nobody, |binding| binding.session.clone());
                 let evidence = Evidence::Closed { epoch: self.epoch(&session), session };
-                Input::Lost { token, reason: Reason::AgentLost, evidence }
+                Input::Lost { token, reason: Reason::AgentLost, evidence, turn: Duration::ZERO }
             }
             5 => Input::Woken,
             6 => Input::Judged,

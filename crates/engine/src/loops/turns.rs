@@ -1,0 +1,65 @@
+//! Turns of attempts that were lost: how soon each may run again.
+//!
+//! A rack that dies must not come back as one burst on whoever is left. What finds no turn soon is lost with a later round: a closed
+//! session that still holds attempts says by itself that there is something to do.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+pub(crate) struct Turns {
+    /// Between two turns.
+    every: Duration,
+    /// How far ahead turns are given: as long as it takes until somebody goes on with the rest.
+    ahead: Duration,
+    next: Mutex<Instant>,
+}
+
+impl Turns {
+    pub(crate) fn new(rate: u32, ahead: Duration) -> Self {
+        // A turn takes some time, or there would be no end of them.
+        let every = (Duration::from_secs(1) / rate.max(1)).max(Duration::from_nanos(1));
+        Self { every, ahead, next: Mutex::new(Instant::now()) }
+    }
+
+    /// How many come soon.
+    pub(crate) fn left(&self) -> usize {
+        let now = Instant::now();
+        let next = (*self.next.lock()).max(now);
+        let span = (now + self.ahead).saturating_duration_since(next);
+        usize::try_from(span.as_nanos() / self.every.as_nanos()).unwrap_or(usize::MAX)
+    }
+
+    /// The next ones, however late they are, as waits from now.
+    pub(crate) fn take(&self, count: usize) -> Vec<Duration> {
+        let now = Instant::now();
+        let mut next = self.next.lock();
+        let mut turn = (*next).max(now);
+        let mut turns = Vec::with_capacity(count);
+        for _ in 0..count {
+            turns.push(turn.duration_since(now));
+            turn += self.every;
+        }
+        *next = turn;
+        turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_follow_each_other_and_come_back_with_time() {
+        let turns = Turns::new(1_000, Duration::from_secs(2));
+        assert_eq!(turns.left(), 2_000);
+        assert_eq!(turns.take(3), [0, 1, 2].map(Duration::from_millis));
+        assert_eq!(turns.take(2_500).last(), Some(&Duration::from_millis(2_502)));
+        assert_eq!((turns.left(), turns.take(1)), (0, vec![Duration::from_millis(2_503)]));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!((turns.left(), turns.take(1)), (496, vec![Duration::from_millis(1_504)]));
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert_eq!((turns.left(), turns.take(1)), (2_000, vec![Duration::ZERO]));
+    }
+}
