@@ -81,6 +81,8 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) traces: traces::Traces,
+    /// Who this process is where it leads, whatever becomes of its edge.
+    pub(crate) holder: Arc<str>,
     pub(crate) edge: edge::Edge,
     /// Edges of other processes, as this one saw them.
     pub(crate) watched: loops::Watched,
@@ -134,6 +136,7 @@ impl Engine {
         let edge = EdgeId::from(ports.entropy.uuid(ports.clock.now()));
         let config = config::Config::default();
         let inner = Inner {
+            holder: edge.as_str().into(),
             edge: edge::Edge::new(edge, config.routing()),
             watched: loops::Watched::default(),
             turns: loops::Turns::new(settings.loss_rate, settings.edge_renew),
@@ -178,7 +181,8 @@ impl Engine {
             }
         }
         running.shutdown().await;
-        self.inner.hand_over().await;
+        // What a loop led that did not end by itself.
+        self.inner.hand_over(self.inner.watch.led()).await;
     }
 
     pub fn metrics(&self) -> &Metrics {

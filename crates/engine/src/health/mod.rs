@@ -56,6 +56,11 @@ impl Watch {
         pulse
     }
 
+    /// Leases of loops that have not given them up.
+    pub(crate) fn led(&self) -> Vec<&'static str> {
+        self.pulses.lock().iter().flat_map(|pulse| pulse.take_led()).collect()
+    }
+
     /// What an earlier life left has been seen to, and the loops run.
     pub(crate) fn started(&self) {
         let mut stage = self.stage.lock();

@@ -3,6 +3,7 @@
 //! A loop marks when it rests, when it goes on, and every commit in between, so a round may be long as long as it moves.
 //! Time counts only while this process itself runs: one that was stopped, or starved of CPU, has no stuck loops for that.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ struct Beat {
     /// The rest that the loop is in; zero in a round.
     rest: Duration,
     leads: Leads,
+    /// The leases that it holds.
+    led: BTreeSet<&'static str>,
     /// What the latest look saw.
     felt: u64,
     /// How long nothing moved, as far as we could have seen it.
@@ -65,6 +68,7 @@ impl Pulse {
             last: Instant::now(),
             rest: Duration::ZERO,
             leads: Leads::Own,
+            led: BTreeSet::new(),
             felt: 0,
             silent: Duration::ZERO,
         };
@@ -82,6 +86,11 @@ impl Pulse {
         let mut beat = self.beat.lock();
         beat.silent = if beat.count == beat.felt { beat.silent + passed.min(FEEL_EVERY * 2) } else { Duration::ZERO };
         beat.felt = beat.count;
+    }
+
+    /// The leases of the loop, which are to be given up: it ends.
+    pub(crate) fn take_led(&self) -> BTreeSet<&'static str> {
+        std::mem::take(&mut self.beat.lock().led)
     }
 
     pub(super) fn view(&self, stuck_after: Duration) -> LoopView {
@@ -115,9 +124,17 @@ fn mark(rest: Duration) {
     let _ = OWN.try_with(|pulse| pulse.mark(rest));
 }
 
-/// Whether the loop of this task leads.
-pub(crate) fn leading(epoch: Option<u64>) {
-    let _ = OWN.try_with(|pulse| pulse.beat.lock().leads = epoch.map_or(Leads::Not, Leads::Since));
+/// Whether the loop of this task leads, by this lease.
+pub(crate) fn leading(lease: &'static str, epoch: Option<u64>) {
+    let _ = OWN.try_with(|pulse| {
+        let mut beat = pulse.beat.lock();
+        beat.leads = epoch.map_or(Leads::Not, Leads::Since);
+        if epoch.is_some() {
+            beat.led.insert(lease);
+        } else {
+            beat.led.remove(lease);
+        }
+    });
 }
 
 #[cfg(test)]
@@ -136,7 +153,7 @@ mod tests {
         };
         beating(pulse, async {
             resting(Duration::from_secs(30));
-            leading(Some(7));
+            leading("lease", Some(7));
             assert!(!is_stuck(91) && is_stuck(1));
             moved();
             assert!(!is_stuck(61) && is_stuck(1), "in a round no rest is allowed for");
@@ -145,6 +162,7 @@ mod tests {
         })
         .await;
         assert_eq!(felt.view(LIMIT).leads, Leads::Since(7));
+        assert_eq!((felt.take_led(), felt.take_led()), (BTreeSet::from(["lease"]), BTreeSet::new()));
     }
 
     #[tokio::test(start_paused = true)]

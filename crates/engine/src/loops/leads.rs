@@ -103,20 +103,21 @@ impl Inner {
         let epoch = if self.settings.exclusive_store {
             Some(0)
         } else {
-            self.ports.store.acquire(lead.name(), self.edge.id().as_str(), every * 2).await?
+            self.ports.store.acquire(lead.name(), &self.holder, every * 2).await?
         };
-        leading(epoch);
+        leading(lead.name(), epoch);
         self.metrics.loops.came_round(lead.name(), epoch.is_some(), self.ports.clock.now());
         Ok(epoch)
     }
 
-    /// A graceful stop gives leadership away at once.
-    pub(crate) async fn hand_over(&self) {
-        let shared = Lead::ALL.into_iter().filter(|_| !self.settings.exclusive_store);
-        for lead in shared {
-            if let Err(error) = self.ports.store.release(lead.name(), self.edge.id().as_str()).await {
-                tracing::warn!(%error, "leadership could not be handed over; it expires by itself");
-                return;
+    /// A graceful stop gives leadership away at once: that of each loop when it ends, for others may take longer.
+    pub(crate) async fn hand_over(&self, led: impl IntoIterator<Item = &'static str>) {
+        if self.settings.exclusive_store {
+            return;
+        }
+        for lease in led {
+            if let Err(error) = self.ports.store.release(lease, &self.holder).await {
+                tracing::warn!(%error, lease, "leadership could not be handed over; it expires by itself");
             }
         }
     }

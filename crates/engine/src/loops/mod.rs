@@ -115,8 +115,12 @@ impl Starting<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let pulse = self.inner.watch.pulse(name);
-        self.running.spawn(beating(pulse, run(self.inner.clone(), self.stop.clone())));
+        let (inner, pulse) = (self.inner.clone(), self.inner.watch.pulse(name));
+        let running = run(self.inner.clone(), self.stop.clone());
+        self.running.spawn(async move {
+            beating(pulse.clone(), running).await;
+            inner.hand_over(pulse.take_led()).await;
+        });
     }
 }
 

@@ -124,9 +124,9 @@ async fn many_losses_at_once_come_back_spread_over_time() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_large_worker_held_comes_back_at_a_bounded_rate() {
-    const RATE: u32 = 1_000;
+    const RATE: usize = 1_000;
     const HELD: usize = 3_000;
-    let stage = Stage::with(Settings { loss_rate: RATE, batch_max: 256, ..Settings::default() });
+    let stage = Stage::with(Settings { loss_rate: 1_000, batch_max: 256, ..Settings::default() });
     let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], u32::try_from(HELD).expect("few")).await;
     let mut ids = Vec::new();
     for _ in 0..HELD {
@@ -143,7 +143,7 @@ async fn what_a_large_worker_held_comes_back_at_a_bounded_rate() {
     for (n, first) in due.iter().enumerate() {
         let within = due[n..].iter().take_while(|at| at.since(*first) < Duration::from_secs(1)).count();
         // The first half a second is spread at random.
-        assert!(within <= RATE as usize * 11 / 10, "{within} within a second");
+        assert!(within <= RATE * 11 / 10, "{within} within a second");
     }
 }
 

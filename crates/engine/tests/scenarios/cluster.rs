@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{Acknowledged, Settings, ToWorker, WorkerStatus};
+use lockgate_ports::{Leases, Sessions};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -318,6 +319,29 @@ async fn leadership_moves_at_once_when_a_process_stops_and_soon_when_it_dies() {
     let ended = third.until(&second, |job| job.state() == JobState::Timeout).await;
     let late = ended.life.ended_at.expect("ended").since(ended.life.submitted_at);
     assert!(late <= Duration::from_millis(4_100), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_edge_was_closed_leads_on_and_hands_everything_over_when_it_stops() {
+    let stage = Stage::shared();
+    let store = stage.store.clone();
+    pass(Duration::from_secs(5)).await;
+    let led = store.leases().await.expect("memory");
+    assert!(led.iter().any(|lease| lease.name == "lockgate:edge:closer"), "{led:?}");
+    let edge = store.open_edges().await.expect("memory")[0].edge.clone();
+    store.renew_edge(&edge, Duration::ZERO).await.expect("memory");
+    let open = store.open_edges().await.expect("memory");
+    assert_eq!(store.close_edges(&open, Duration::ZERO).await.expect("memory"), [edge]);
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(store.open_edges().await.expect("memory").len(), 1, "it has another one");
+    let now = store.leases().await.expect("memory");
+    for lease in &led {
+        let same = now.iter().any(|row| (&row.name, &row.holder, row.epoch) == (&lease.name, &lease.holder, lease.epoch));
+        assert!(same, "{lease:?} is not in {now:?}");
+    }
+    stage.stop().await;
+    let left = store.leases().await.expect("memory");
+    assert!(left.iter().all(|lease| lease.holder.is_none()), "{left:?}");
 }
 
 #[tokio::test(start_paused = true)]
