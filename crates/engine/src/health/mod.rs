@@ -20,7 +20,7 @@ pub use finding::{Finding, Trouble};
 pub use leaders::LeaderView;
 pub use probe::StoreState;
 pub use pulse::{Leads, LoopView};
-pub(crate) use pulse::{Pulse, beating, leading, moved, resting};
+pub(crate) use pulse::{Pulse, beating, drawn, leading, moved, resting};
 
 use crate::{Engine, Inner, Roles};
 
@@ -50,8 +50,8 @@ impl Default for Watch {
 
 impl Watch {
     /// A pulse for a loop that is about to start.
-    pub(crate) fn pulse(&self, name: &'static str) -> Arc<Pulse> {
-        let pulse = Pulse::new(name);
+    pub(crate) fn pulse(&self, name: &'static str, seed: u64) -> Arc<Pulse> {
+        let pulse = Pulse::new(name, seed);
         self.pulses.lock().push(pulse.clone());
         pulse
     }

@@ -23,6 +23,8 @@ pub(super) const FEEL_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Pulse {
     name: &'static str,
     beat: Mutex<Beat>,
+    /// What its next tick is drawn from.
+    dice: Mutex<u64>,
 }
 
 struct Beat {
@@ -62,7 +64,7 @@ pub struct LoopView {
 }
 
 impl Pulse {
-    pub(super) fn new(name: &'static str) -> Arc<Self> {
+    pub(super) fn new(name: &'static str, seed: u64) -> Arc<Self> {
         let beat = Beat {
             count: 0,
             last: Instant::now(),
@@ -72,7 +74,18 @@ impl Pulse {
             felt: 0,
             silent: Duration::ZERO,
         };
-        Arc::new(Self { name, beat: Mutex::new(beat) })
+        Arc::new(Self { name, beat: Mutex::new(beat), dice: Mutex::new(seed) })
+    }
+
+    /// Up to a tenth less than `every`.
+    fn draw(&self, every: Duration) -> Duration {
+        let mut dice = self.dice.lock();
+        // SplitMix64: any seed is a good one.
+        *dice = dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*dice ^ (*dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = u32::try_from(mixed >> 54).unwrap_or(0);
+        every - every / (10 * 1024) * part
     }
 
     fn mark(&self, rest: Duration) {
@@ -119,6 +132,12 @@ pub(crate) fn moved() {
     mark(Duration::ZERO);
 }
 
+/// When the loop of this task comes round again: never later than it should, and not in step with the same loop of other processes
+/// that were started together.
+pub(crate) fn drawn(every: Duration) -> Duration {
+    OWN.try_with(|pulse| pulse.draw(every)).unwrap_or(every)
+}
+
 fn mark(rest: Duration) {
     // Calls of clients end up here too, and are nobody's pulse.
     let _ = OWN.try_with(|pulse| pulse.mark(rest));
@@ -145,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_is_stuck_when_it_outstays_its_rest() {
-        let pulse = Pulse::new("slow");
+        let pulse = Pulse::new("slow", 7);
         let felt = pulse.clone();
         let is_stuck = |seconds: u64| {
             (0..seconds).for_each(|_| felt.feel(FEEL_EVERY));
@@ -166,8 +185,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn ticks_come_up_to_a_tenth_early_and_not_in_step() {
+        let every = Duration::from_secs(10);
+        let draws = |seed| {
+            let pulse = Pulse::new("drawn", seed);
+            (0..100).map(|_| pulse.draw(every)).collect::<Vec<_>>()
+        };
+        let (some, others) = (draws(1), draws(2));
+        assert!(some.iter().all(|rest| (Duration::from_secs(9)..=every).contains(rest)));
+        assert!(some.iter().max() > some.iter().min().map(|least| *least + Duration::from_millis(800)).as_ref());
+        assert_eq!(some.iter().zip(&others).filter(|(one, other)| one == other).count(), 0);
+        assert_eq!(some, draws(1), "the same seed, the same ticks");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn time_in_which_the_whole_process_stood_still_does_not_count() {
-        let pulse = Pulse::new("stopped");
+        let pulse = Pulse::new("stopped", 7);
         pulse.mark(Duration::ZERO);
         pulse.feel(FEEL_EVERY);
         pulse.feel(Duration::from_secs(3_600));

@@ -11,6 +11,7 @@ use lockgate_ports::StoreError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::round::Round;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::commit::Undriven;
@@ -42,7 +43,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             sweep_at = now + inner.settings.families_every;
         }
         let called = inner.families_once(ticked).await;
-        let swept = if swept { inner.sweep_families().await } else { Ok(()) };
+        let swept = if swept { inner.sweep_families(&stop).await } else { Ok(()) };
         if let Err(error) = called.and(swept) {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("families");
@@ -74,32 +75,33 @@ impl Inner {
     }
 
     /// What nobody was there to call for.
-    pub(crate) async fn sweep_families(&self) -> Result<(), StoreError> {
-        if !self.leads(Lead::Families, self.settings.families_every).await? {
-            return Ok(());
-        }
-        let opened = self.sweep_barriers().await;
-        opened.and(self.sweep_disowned().await)
+    pub(crate) async fn sweep_families(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+        let every = self.settings.families_every;
+        let Some(mut round) = Round::begin(self, stop, Lead::Families, every).await? else { return Ok(()) };
+        let opened = self.sweep_barriers(&mut round).await;
+        opened.and(self.sweep_disowned(&mut round).await)
     }
 
-    async fn sweep_barriers(&self) -> Result<(), StoreError> {
+    async fn sweep_barriers(&self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let (mut after, mut swept) = (JobSeq::default(), Ok(()));
-        loop {
+        while round.goes_on().await? {
             let jobs = self.ports.store.owing(Duty::Gather, after, PAGE).await?;
-            let Some(last) = jobs.last() else { return swept };
+            let Some(last) = jobs.last() else { break };
             after = last.seq;
             swept = swept.and(self.open_barriers(jobs).await.1);
         }
+        swept
     }
 
-    async fn sweep_disowned(&self) -> Result<(), StoreError> {
+    async fn sweep_disowned(&self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let (mut after, mut swept) = (JobSeq::default(), Ok(()));
-        loop {
+        while round.goes_on().await? {
             let jobs = self.ports.store.owing(Duty::Disown, after, PAGE).await?;
-            let Some(last) = jobs.last() else { return swept };
+            let Some(last) = jobs.last() else { break };
             after = last.seq;
             swept = swept.and(self.disown_all(jobs).await);
         }
+        swept
     }
 
     async fn gather(&self, parents: &[JobId]) -> Result<(), StoreError> {

@@ -25,6 +25,7 @@ mod recover;
 mod registry;
 mod reoffer;
 mod retention;
+mod round;
 mod runs;
 mod scans;
 mod schedules;
@@ -49,7 +50,7 @@ pub(crate) use recover::recover;
 pub(crate) use turns::Turns;
 pub(crate) use watched::Watched;
 
-use crate::health::{beating, moved, resting};
+use crate::health::{beating, drawn, moved, resting};
 use crate::{Inner, Settings};
 
 /// Starts the loops of this process's roles. All end soon after `stop` turns true.
@@ -115,7 +116,9 @@ impl Starting<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (inner, pulse) = (self.inner.clone(), self.inner.watch.pulse(name));
+        let mut seed = [0; 8];
+        self.inner.ports.entropy.fill(&mut seed);
+        let (inner, pulse) = (self.inner.clone(), self.inner.watch.pulse(name, u64::from_be_bytes(seed)));
         let running = run(self.inner.clone(), self.stop.clone());
         self.running.spawn(async move {
             beating(pulse.clone(), running).await;
@@ -137,7 +140,7 @@ async fn wait(stop: &mut watch::Receiver<bool>, tick: Duration, reason: impl Fut
     goes_on
 }
 
-/// Waits for the next tick. False means: end.
+/// Waits for the next tick, which may come a little early. False means: end.
 async fn tick(stop: &mut watch::Receiver<bool>, every: Duration) -> bool {
-    wait(stop, every, std::future::pending()).await
+    wait(stop, drawn(every), std::future::pending()).await
 }
