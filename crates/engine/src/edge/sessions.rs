@@ -184,9 +184,9 @@ impl Edge {
         state.starts.clear();
     }
 
-    /// Takes a session that attached under `edge`. An older attach that was slower does not replace a newer one. Attempts that it
-    /// was told to stop before and does not have any more are returned: nobody has freed their limits. None, and it is not taken, if
-    /// this is another edge by now: nobody would hear it there.
+    /// Takes a session that attached under `edge`. An older attach that was slower does not replace a newer one. Attempts that
+    /// it was told to stop before and does not have any more are returned: nobody has freed their limits. None, and it is not
+    /// taken, if this is another edge by now: nobody would hear it there.
     pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: Session) -> Option<Vec<AttemptToken>> {
         let mut state = self.state.lock();
         if state.id != *edge {

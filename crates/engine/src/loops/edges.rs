@@ -17,9 +17,9 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, rest).await {
         rest = inner.settings.edge_renew;
         match inner.edges_once().await {
-            Ok(Closed::None) => {}
+            Ok(Closed::Nobody) => {}
             // Their sessions have a moment to attach elsewhere, and no more.
-            Ok(Closed::Some) => rest /= 2,
+            Ok(Closed::Others) => rest /= 2,
             Err(error) => {
                 inner.health.store_failed(&error);
                 inner.metrics.loops.failed("edges");
@@ -32,37 +32,41 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 /// Whether edges of other processes were closed.
 pub(crate) enum Closed {
-    None,
-    Some,
+    Nobody,
+    Others,
 }
 
 impl Inner {
     pub(crate) async fn edges_once(&self) -> Result<Closed, StoreError> {
+        let Roles { gateway, scheduler, .. } = self.settings.roles;
         let asked = Instant::now();
-        let closes = self.renew_once(asked).await.inspect_err(|error| self.health.not_renewed(error))?;
-        self.health.renewed(asked);
-        if self.settings.roles.gateway && self.settings.exclusive_store {
+        if gateway {
+            self.renew_once(asked).await.inspect_err(|error| self.health.not_renewed(error))?;
+        }
+        if gateway && self.settings.exclusive_store {
             // Where there are neighbours, whoever looks at them sees to it.
             self.close_unknown(self.ports.store.open_sessions().await?).await?;
         }
-        if !closes {
-            return Ok(Closed::None);
+        let leads = scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?;
+        if !gateway {
+            // It has no edge: that it was told who leads says as much.
+            self.health.renewed(asked);
+        }
+        if !leads {
+            return Ok(Closed::Nobody);
         }
         let closed = self.close_dead_edges().await?;
         self.lose_rest().await?;
         Ok(closed)
     }
 
-    /// What others know this process by. Whether it also looks after theirs.
-    async fn renew_once(&self, asked: Instant) -> Result<bool, StoreError> {
-        let Roles { gateway, scheduler, .. } = self.settings.roles;
-        if gateway {
-            if !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
-                self.start_over().await?;
-            }
-            self.edge.renewed(asked);
+    async fn renew_once(&self, asked: Instant) -> Result<(), StoreError> {
+        if !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
+            self.start_over().await?;
         }
-        Ok(scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?)
+        self.edge.renewed(asked);
+        self.health.renewed(asked);
+        Ok(())
     }
 
     /// Somebody closed this edge while it was away. Its sessions are lost already: they attach anew to a new edge.
@@ -103,7 +107,7 @@ impl Inner {
         // Workers of a process that died need this long to find another one.
         let heard = Instant::now().checked_sub(edge_grace.max(lost_after));
         if heard.is_none_or(|since| !self.health.could_hear_since(since)) {
-            return Ok(Closed::None);
+            return Ok(Closed::Nobody);
         }
         let closed = if still.is_empty() { Vec::new() } else { self.ports.store.close_edges(&still, edge_grace).await? };
         for edge in &closed {
@@ -114,6 +118,6 @@ impl Inner {
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
         }
-        Ok(if closed.is_empty() { Closed::None } else { Closed::Some })
+        Ok(if closed.is_empty() { Closed::Nobody } else { Closed::Others })
     }
 }

@@ -1,7 +1,7 @@
 //! Turns of attempts that were lost: how soon each may run again.
 //!
-//! A rack that dies must not come back as one burst on whoever is left. What finds no turn soon is lost with a later round: a closed
-//! session that still holds attempts says by itself that there is something to do.
+//! A rack that dies must not come back as one burst on whoever is left. What finds no turn soon is lost with a later round: a
+//! closed session that still holds attempts says by itself that there is something to do.
 
 use std::time::Duration;
 
