@@ -8,6 +8,7 @@ use lockgate_core::limits::CHILDREN_MAX;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, NewChild, Settings, Submitted};
 use lockgate_ports::{JobQuery, Jobs, Leases};
+use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job, somebody};
 
@@ -354,6 +355,24 @@ async fn a_family_that_cannot_be_looked_at_does_not_hide_the_others() {
     assert!(stage.job(&waits).await.barrier().is_some());
     stage.store.hide_families([]);
     stage.until(&waits, |job| job.state() == JobState::Scheduled).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_that_cannot_be_looked_at_keeps_nobody_from_being_lost() {
+    let stage = Stage::new();
+    let (waits, mut parents, first) = parent(&stage, job("p")).await;
+    spawned(&stage, &first, vec![child("a")]).await;
+    parents.report(&first, Outcome::AwaitChildren { timeout: None, on_timeout: OnTimeout::Fail }).await;
+    stage.until(&waits, |job| job.barrier().is_some()).await;
+    // From now on one statement of every sweep fails.
+    stage.store.hide_families([waits]);
+    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], 1).await;
+    let id = stage.submit(job("t")).await;
+    doomed.take().await;
+    let silent_since = Instant::now();
+    let lost = stage.until(&id, |job| job.life.attempt.no == 2).await;
+    assert_eq!(lost.life.last_error.expect("a reason").reason, Reason::AgentLost);
+    assert!(silent_since.elapsed() <= Duration::from_secs(15), "{:?}", silent_since.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
