@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use lockgate_ports::conformance::store::StoreHarness;
 use lockgate_postgres::PostgresStore;
-use stage::Stage;
+use stage::{Stage, spoils};
 
 async fn harness() -> StoreHarness {
     let stage = Stage::new().await;
     let store = PostgresStore::connect(stage.patient()).await.unwrap();
-    StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), ())
+    StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), ()).spoiling(spoils(&stage.config))
 }
 
 lockgate_ports::store_conformance! { async harness }

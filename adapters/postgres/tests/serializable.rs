@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lockgate_ports::conformance::store::StoreHarness;
 use lockgate_postgres::{Isolation, Options, PostgresStore};
 use proxy::Proxy;
-use stage::{Stage, server};
+use stage::{Stage, server, spoils};
 
 async fn harness() -> StoreHarness {
     static HARNESSES: AtomicU64 = AtomicU64::new(1);
@@ -19,7 +19,7 @@ async fn harness() -> StoreHarness {
     let store = PostgresStore::connect(options).await.unwrap();
     // Each test meets its first failure somewhere else.
     proxy.refuse_ever_less(1 + HARNESSES.fetch_add(1, Ordering::Relaxed) * 7 % 31);
-    StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), proxy)
+    StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), proxy).spoiling(spoils(&stage.config))
 }
 
 lockgate_ports::store_conformance! { async harness }

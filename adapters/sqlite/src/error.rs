@@ -70,6 +70,15 @@ impl Fault {
         }
     }
 
+    /// One row makes no sense, and says nothing about the others.
+    pub(crate) fn is_of_one_row(&self) -> bool {
+        match self {
+            Self::Row(_) => true,
+            // Errors without a code are rusqlite's own: a column that is not what the schema says.
+            Self::Sql(error) => error.sqlite_error_code().is_none(),
+        }
+    }
+
     /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
     /// what a restart will find, so the process must stop.
     pub(crate) fn is_failed_sync(&self) -> bool {
@@ -122,6 +131,8 @@ mod tests {
         assert!(matches!(Fault::from(failure(ffi::SQLITE_CORRUPT)).before_commit(), StoreError::Corrupt(_)));
         assert!(matches!(Fault::Row("no".to_owned()).before_commit(), StoreError::Corrupt(_)));
         assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
+        assert!(!Fault::from(failure(ffi::SQLITE_CORRUPT)).is_of_one_row());
+        assert!(Fault::Row("no".to_owned()).is_of_one_row());
         assert!(Fault::from(failure(ffi::SQLITE_CONSTRAINT_CHECK)).is_of_one_task());
     }
 }

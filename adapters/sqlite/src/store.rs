@@ -19,11 +19,12 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EdgeRow,
-    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated,
+    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated,
     SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached,
-    Upkeep,
+    Unreadable, Upkeep,
 };
 use parking_lot::Mutex;
+use rusqlite::Transaction;
 use tokio::sync::watch;
 
 use crate::checkpoint::{LogBounds, LogKeeper};
@@ -47,6 +48,7 @@ pub struct SqliteStore {
     writer: Writer,
     clock: Arc<dyn Clock>,
     fatal: Arc<Fatal>,
+    unreadable: Arc<Unreadable>,
     searched: Mutex<Option<tenants::Search>>,
     /// Dropped last: the folder is free when nobody uses its files any more.
     _folder: Folder,
@@ -78,7 +80,8 @@ impl SqliteStore {
         let log =
             LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
         let writer = Writer::start(conn, Arc::clone(&clock), log, Arc::clone(&fatal))?;
-        Ok(Self { readers, writer, clock, fatal, searched: Mutex::default(), _folder: folder })
+        let unreadable = Arc::default();
+        Ok(Self { readers, writer, clock, fatal, unreadable, searched: Mutex::default(), _folder: folder })
     }
 
     /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
@@ -91,6 +94,15 @@ impl SqliteStore {
     /// restart finds out what is on the disk.
     pub fn fatal(&self) -> watch::Receiver<Option<StoreError>> {
         self.fatal.subscribe()
+    }
+
+    /// A read that leaves out what cannot be decoded.
+    async fn walk<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Transaction<'_>, &Unreadable) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let unreadable = Arc::clone(&self.unreadable);
+        self.readers.run(move |conn| read(conn, &unreadable)).await
     }
 }
 
@@ -128,36 +140,36 @@ impl Jobs for SqliteStore {
     }
 
     async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError> {
-        self.readers.run(move |conn| reads::list(conn, &query)).await
+        self.walk(move |conn, unreadable| reads::list(conn, unreadable, &query)).await
     }
 
     async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let (lane, now) = (lane.clone(), self.clock.now());
-        self.readers.run(move |conn| reads::ready(conn, &lane, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::ready(conn, unreadable, &lane, after, now, limit)).await
     }
 
     async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
         let now = self.clock.now();
-        self.readers.run(move |conn| reads::ready_lanes(conn, now)).await
+        self.walk(move |conn, unreadable| reads::ready_lanes(conn, unreadable, now)).await
     }
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.readers.run(move |conn| reads::due(conn, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::due(conn, unreadable, after, now, limit)).await
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.readers.run(move |conn| reads::pending(conn, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::pending(conn, unreadable, after, now, limit)).await
     }
 
-    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+    async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.readers.run(move |conn| reads::expired(conn, now, limit)).await
+        self.walk(move |conn, unreadable| reads::expired(conn, unreadable, after, now, limit)).await
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
-        self.readers.run(move |conn| reads::owing(conn, duty, after, limit)).await
+        self.walk(move |conn, unreadable| reads::owing(conn, unreadable, duty, after, limit)).await
     }
 
     async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
@@ -171,7 +183,7 @@ impl Jobs for SqliteStore {
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
-        self.readers.run(move |conn| reads::children(conn, &query)).await
+        self.walk(move |conn, unreadable| reads::children(conn, unreadable, &query)).await
     }
 
     async fn live_children(
@@ -187,7 +199,7 @@ impl Jobs for SqliteStore {
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
         let session = session.clone();
-        self.readers.run(move |conn| reads::held(conn, &session)).await
+        self.walk(move |conn, unreadable| reads::held(conn, unreadable, &session)).await
     }
 
     async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
@@ -196,7 +208,7 @@ impl Jobs for SqliteStore {
     }
 
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
-        self.readers.run(move |conn| reads::dead_letters(conn, &query)).await
+        self.walk(move |conn, unreadable| reads::dead_letters(conn, unreadable, &query)).await
     }
 
     async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
@@ -246,11 +258,11 @@ impl Sessions for SqliteStore {
     }
 
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        self.readers.run(|conn| reads::open_sessions(conn)).await
+        self.walk(|conn, unreadable| reads::open_sessions(conn, unreadable)).await
     }
 
     async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError> {
-        self.readers.run(|conn| reads::closed_holding(conn)).await
+        self.walk(|conn, unreadable| reads::closed_holding(conn, unreadable)).await
     }
 }
 
@@ -351,6 +363,10 @@ impl Upkeep for SqliteStore {
 
     async fn totals(&self) -> Result<Totals, StoreError> {
         Ok(self.writer.totals())
+    }
+
+    fn unreadable(&self) -> Met {
+        self.unreadable.met()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

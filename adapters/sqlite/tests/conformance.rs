@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use lockgate_core::ids::JobId;
 use lockgate_ports::Clock;
-use lockgate_ports::conformance::store::StoreHarness;
+use lockgate_ports::conformance::store::{Spoiling, StoreHarness};
 use lockgate_ports::memory::ManualClock;
 use lockgate_sqlite::SqliteStore;
 
@@ -11,7 +12,16 @@ fn harness() -> StoreHarness {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::default());
     let store = SqliteStore::open(folder.path(), Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-    StoreHarness::new(Arc::new(store), clock, folder)
+    let database = folder.path().join("lockgate.db");
+    let spoil = move |id: JobId| -> Spoiling {
+        let conn = rusqlite::Connection::open(&database).unwrap();
+        for table in ["jobs_hot", "jobs_done"] {
+            let sql = format!("UPDATE {table} SET life = '?' WHERE seq = (SELECT seq FROM jobs WHERE job_id = ?1)");
+            conn.execute(&sql, [id.as_str()]).unwrap();
+        }
+        Box::pin(std::future::ready(()))
+    };
+    StoreHarness::new(Arc::new(store), clock, folder).spoiling(spoil)
 }
 
 lockgate_ports::store_conformance! { harness }

@@ -9,7 +9,11 @@ use lockgate_ports::memory::{ManualClock, MemoryStore};
 fn harness() -> StoreHarness {
     let clock = Arc::new(ManualClock::default());
     let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
-    StoreHarness::new(Arc::new(store), clock, ())
+    let spoilt = store.clone();
+    StoreHarness::new(Arc::new(store), clock, ()).spoiling(move |id| {
+        spoilt.spoil([id]);
+        Box::pin(std::future::ready(()))
+    })
 }
 
 lockgate_ports::store_conformance! { harness }

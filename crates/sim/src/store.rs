@@ -13,8 +13,8 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage, JobDetail, JobQuery,
-    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, SessionRow, Sessions, StoreError, Taken, Timelines,
-    Totals, Unattached, Upkeep,
+    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, SessionRow, Sessions, StoreError, Taken,
+    Timelines, Totals, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -157,12 +157,12 @@ impl Jobs for FaultyStore {
         self.disk.pending(after, limit).await.map(|jobs| self.planted.named(jobs))
     }
 
-    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+    async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         self.before().await?;
         if self.planted.is(Bug::DeadlinesForgotten) {
             return Ok(Vec::new());
         }
-        self.disk.expired(limit).await
+        self.disk.expired(after, limit).await
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
@@ -375,6 +375,10 @@ impl Upkeep for FaultyStore {
     async fn totals(&self) -> Result<Totals, StoreError> {
         self.before().await?;
         self.disk.totals().await
+    }
+
+    fn unreadable(&self) -> Met {
+        self.disk.unreadable()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::ids::JobId;
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
@@ -15,6 +16,7 @@ use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
+use lockgate_ports::conformance::store::Spoiling;
 use lockgate_ports::memory::ManualClock;
 use lockgate_ports::{Activation, Change, Clock, SnapshotKind};
 use lockgate_postgres::{Options, PostgresStore, StoreTime, migrate};
@@ -42,6 +44,21 @@ pub(crate) async fn place(url: &str) -> Config {
     client(&config).await.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
     config.options(format!("-c search_path={name}"));
     config
+}
+
+/// How the row of a job is spoilt behind the Store's back.
+pub(crate) fn spoils(config: &Config) -> impl Fn(JobId) -> Spoiling + Send + Sync + 'static {
+    let config = config.clone();
+    move |id| {
+        let config = config.clone();
+        Box::pin(async move {
+            let client = client(&config).await;
+            for table in ["jobs_hot", "jobs_done"] {
+                let sql = format!("UPDATE {table} SET life = '?' WHERE job_id = $1");
+                client.execute(&sql, &[&id.as_str()]).await.unwrap();
+            }
+        })
+    }
 }
 
 pub(crate) struct Stage {

@@ -5,9 +5,10 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, packed};
+use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::damage::{EVERY_ROW, or_left_out, or_told, readable};
 use super::{bounded, collect};
 use crate::error::Fault;
 use crate::row;
@@ -53,6 +54,7 @@ pub(crate) fn events(conn: &Connection, id: &JobId, after: u64) -> Result<Option
 
 pub(crate) fn ready(
     conn: &Connection,
+    unreadable: &Unreadable,
     lane: &LaneKey,
     after: Option<ReadyKey>,
     now: Timestamp,
@@ -60,40 +62,87 @@ pub(crate) fn ready(
 ) -> Result<Vec<Job>, Fault> {
     let lane = serde_json::to_string(lane)?;
     let (due_at, seq) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_at.as_millis(), after.seq.0));
-    let params = params![lane, due_at, seq, now.as_millis(), bounded(limit)];
-    collect(conn, include_str!("../../queries/ready.sql"), params, row::whole_job)
+    let params = params![lane, due_at, seq, now.as_millis(), EVERY_ROW];
+    readable(conn, unreadable, include_str!("../../queries/ready.sql"), params, limit)
 }
 
-pub(crate) fn ready_lanes(conn: &Connection, now: Timestamp) -> Result<Vec<(LaneKey, u64)>, Fault> {
-    let mut lanes = collect(conn, include_str!("../../queries/ready_lanes.sql"), [now.as_millis()], |row| {
-        let waiting: i64 = row.get(1)?;
-        Ok((serde_json::from_str::<LaneKey>(row.get_ref(0)?.as_str()?)?, waiting.unsigned_abs()))
+pub(crate) fn ready_lanes(conn: &Connection, unreadable: &Unreadable, now: Timestamp) -> Result<Vec<(LaneKey, u64)>, Fault> {
+    let found = collect(conn, include_str!("../../queries/ready_lanes.sql"), [now.as_millis()], |row| {
+        let (key, waiting) = (row.get_ref(0)?.as_str()?, row.get::<_, i64>(1)?);
+        let lane = serde_json::from_str::<LaneKey>(key).map_err(Fault::from);
+        let lane = or_told(unreadable, || format!("lane {key}"), lane)?;
+        Ok(lane.map(|lane| (lane, waiting.unsigned_abs())))
     })?;
+    let mut lanes: Vec<_> = found.into_iter().flatten().collect();
     lanes.sort_unstable();
     Ok(lanes)
 }
 
-pub(crate) fn due(conn: &Connection, after: ReadyKey, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
-    let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), bounded(limit)];
-    collect(conn, include_str!("../../queries/due.sql"), params, row::whole_job)
+/// Jobs by a time and their number, after one.
+fn queue(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    sql: &str,
+    after: ReadyKey,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), EVERY_ROW];
+    readable(conn, unreadable, sql, params, limit)
 }
 
-pub(crate) fn pending(conn: &Connection, after: ReadyKey, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
-    let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), bounded(limit)];
-    collect(conn, include_str!("../../queries/pending.sql"), params, row::whole_job)
+pub(crate) fn due(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    after: ReadyKey,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    queue(conn, unreadable, include_str!("../../queries/due.sql"), after, now, limit)
 }
 
-pub(crate) fn expired(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Job>, Fault> {
-    collect(conn, include_str!("../../queries/expired.sql"), [now.as_millis(), bounded(limit)], row::whole_job)
+pub(crate) fn pending(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    after: ReadyKey,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    queue(conn, unreadable, include_str!("../../queries/pending.sql"), after, now, limit)
+}
+
+pub(crate) fn expired(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    after: ReadyKey,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    queue(conn, unreadable, include_str!("../../queries/expired.sql"), after, now, limit)
 }
 
 pub(super) const OWING: &str = "SELECT seq FROM duties WHERE kind = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
 /// Whoever owes a scan may have ended, so each job is looked for in both tables.
-pub(crate) fn owing(conn: &Connection, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, Fault> {
-    let seqs: Vec<i64> = collect(conn, OWING, params![duty.as_str(), after.0, bounded(limit)], |row| Ok(row.get(0)?))?;
-    let job = |seq: i64| load_one(conn, seq)?.ok_or_else(|| Fault::Row(format!("job {seq} has a duty and is not there")));
-    seqs.into_iter().map(job).collect()
+pub(crate) fn owing(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    duty: Duty,
+    after: JobSeq,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    let mut statement = conn.prepare_cached(OWING)?;
+    let mut rows = statement.query(params![duty.as_str(), after.0, EVERY_ROW])?;
+    let not_there = || Fault::Row("it has a duty and is not there".to_owned());
+    let mut jobs = Vec::new();
+    while jobs.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let seq: i64 = row.get(0)?;
+        let job = load_one(conn, seq).and_then(|job| job.ok_or_else(not_there));
+        jobs.extend(or_left_out(conn, unreadable, seq, job)?);
+    }
+    Ok(jobs)
 }
 
 pub(super) const FAMILY: &str = include_str!("../../queries/family.sql");
@@ -123,21 +172,23 @@ pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 
 /// One by one, so that what does not fit is not read.
-pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+pub(crate) fn children(conn: &Connection, unreadable: &Unreadable, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
     let params = params![query.parent.as_str(), query.life, query.after.0, bounded(query.limit)];
     let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
     let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, seqs.len() == query.limit);
+    let mut last = None;
     for seq in seqs {
-        let Some(child) = child(conn, seq)? else { continue };
-        bytes += child.bytes();
-        if !items.is_empty() && bytes > query.bytes {
-            full = true;
-            break;
+        if let Some(child) = or_left_out(conn, unreadable, seq, child(conn, seq))?.flatten() {
+            bytes += child.bytes();
+            if !items.is_empty() && bytes > query.bytes {
+                full = true;
+                break;
+            }
+            items.push(child);
         }
-        items.push(child);
+        last = Some(seq);
     }
-    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
-    Ok(Listing { items, next })
+    Ok(Listing { items, next: last.filter(|_| full).map(Cursor) })
 }
 
 fn child(conn: &Connection, seq: i64) -> Result<Option<Child>, Fault> {
@@ -162,8 +213,8 @@ pub(crate) fn live_children(
     collect(conn, LIVE_CHILDREN, params, |row| Ok((JobSeq(row.get(0)?), JobId::from(row.get_ref(1)?.as_str()?))))
 }
 
-pub(crate) fn held(conn: &Connection, session: &SessionId) -> Result<Vec<Job>, Fault> {
-    collect(conn, include_str!("../../queries/held.sql"), [session.as_str()], row::whole_job)
+pub(crate) fn held(conn: &Connection, unreadable: &Unreadable, session: &SessionId) -> Result<Vec<Job>, Fault> {
+    readable(conn, unreadable, include_str!("../../queries/held.sql"), [session.as_str()], usize::MAX)
 }
 
 pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, Fault> {

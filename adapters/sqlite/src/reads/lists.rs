@@ -2,9 +2,10 @@
 
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
-use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, has_labels};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use rusqlite::{Connection, Row, params};
 
+use super::damage::{or_left_out, or_told};
 use crate::error::Fault;
 use crate::row::{self, priority_code, state_code};
 
@@ -45,7 +46,7 @@ const EVERYBODY: [&str; 2] = [include_str!("../../queries/list_hot.sql"), includ
 pub(super) const CHILDREN: [&str; 2] =
     [include_str!("../../queries/list_hot_children.sql"), include_str!("../../queries/list_done_children.sql")];
 
-pub(crate) fn list(conn: &Connection, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, Fault> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
     // A table that cannot have the state is asked for rows before the first.
@@ -67,8 +68,9 @@ pub(crate) fn list(conn: &Connection, query: &JobQuery) -> Result<Listing<Job>, 
             (a, _) => a.is_some(),
         };
         if let Some(row) = if from_live { live } else { ended } {
-            page.look_at(row.get(0)?);
-            page.items.extend(wanted(query, row)?);
+            let seq: i64 = row.get(0)?;
+            page.look_at(seq);
+            page.items.extend(or_left_out(conn, unreadable, seq, wanted(query, row))?.flatten());
         }
         if from_live {
             live = hot.next()?;
@@ -99,21 +101,27 @@ pub(super) fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Res
     })
 }
 
-pub(crate) fn dead_letters(conn: &Connection, query: &DeadLetterQuery) -> Result<Listing<DeadLetter>, Fault> {
+pub(crate) fn dead_letters(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    query: &DeadLetterQuery,
+) -> Result<Listing<DeadLetter>, Fault> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let mut statement = conn.prepare_cached(include_str!("../../queries/list_letters.sql"))?;
     let mut rows = statement.query([before])?;
     let mut page = Page::new(query.limit);
     while !page.is_full() {
         let Some(row) = rows.next()? else { break };
-        page.look_at(row.get(0)?);
+        let number: i64 = row.get(0)?;
+        page.look_at(number);
         let fits = is_text(row, 1, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
             && is_text(row, 2, query.topic.as_ref().map(|topic| topic.as_str()))?
             && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
             && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
         if fits {
-            let letter: DeadLetter = serde_json::from_str(row.get_ref(5)?.as_str()?)?;
-            page.items.extend(has_labels(&letter.labels, &query.labels).then_some(letter));
+            let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(Fault::from);
+            let letter = or_told(unreadable, || format!("dead letter {number}"), letter)?;
+            page.items.extend(letter.filter(|letter| has_labels(&letter.labels, &query.labels)));
         }
     }
     Ok(page.done())

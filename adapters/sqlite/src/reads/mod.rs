@@ -1,6 +1,7 @@
 //! Queries, each within one read transaction.
 
 mod credentials;
+mod damage;
 mod jobs;
 mod lists;
 mod names;

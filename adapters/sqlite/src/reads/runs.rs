@@ -7,10 +7,11 @@ use lockgate_core::ids::{ActorId, JobSeq, RunId, TenantId};
 use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Listing;
 use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
+use lockgate_ports::{Listing, Unreadable};
 use rusqlite::{Connection, Row, params};
 
+use super::damage::{or_left_out, or_told};
 use super::lists::{Page, ROWS_MAX, is_text};
 use super::{bounded, collect, text};
 use crate::error::Fault;
@@ -70,25 +71,26 @@ fn head(row: &Row<'_>) -> Result<RunHead, Fault> {
     Ok(head)
 }
 
-pub(crate) fn list_runs(conn: &Connection, query: &RunQuery) -> Result<Listing<RunHead>, Fault> {
+pub(crate) fn list_runs(conn: &Connection, unreadable: &Unreadable, query: &RunQuery) -> Result<Listing<RunHead>, Fault> {
     let mut statement = conn.prepare_cached(include_str!("../../queries/list_runs.sql"))?;
     let mut rows = statement.query([query.cursor.map_or(i64::MAX, |cursor| cursor.0)])?;
     let mut page = Page::new(query.limit);
     while !page.is_full() {
         let Some(row) = rows.next()? else { break };
-        page.look_at(row.get(0)?);
+        let number: i64 = row.get(0)?;
+        page.look_at(number);
         let fits = query.state.is_none_or(|state| row.get(2).is_ok_and(|code: i64| code == run_state_code(state)))
             && is_text(row, 5, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
             && is_text(row, 6, query.dag.as_deref())?
             && query.sagas.is_none_or(|sagas| row.get(7).is_ok_and(|saga: bool| saga == sagas));
         if fits {
-            page.items.push(head(row)?);
+            page.items.extend(or_told(unreadable, || format!("run number {number}"), head(row))?);
         }
     }
     Ok(page.done())
 }
 
-pub(crate) fn news(conn: &Connection, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, Fault> {
+pub(crate) fn news(conn: &Connection, unreadable: &Unreadable, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, Fault> {
     let sql = "SELECT news_no, seq, child FROM run_news WHERE run_id = ?1 ORDER BY news_no";
     let mut found = Vec::new();
     for run in runs {
@@ -98,8 +100,9 @@ pub(crate) fn news(conn: &Connection, runs: &[RunId], limit: usize) -> Result<Ve
         while found.len() - before < limit
             && let Some(row) = rows.next()?
         {
-            let what = told(conn, row)?;
-            found.extend(what.map(|what| Ok::<_, Fault>(NewsRow { no: row.get(0)?, run: run.clone(), what })).transpose()?);
+            let no: i64 = row.get(0)?;
+            let what = or_told(unreadable, || format!("news {no} of run {run}"), told(conn, row))?.flatten();
+            found.extend(what.map(|what| NewsRow { no, run: run.clone(), what }));
         }
     }
     found.sort_unstable_by_key(|news: &NewsRow| news.no);
@@ -127,11 +130,17 @@ fn job_told(conn: &Connection, seq: JobSeq) -> Result<Option<Told>, Fault> {
 }
 
 /// What came of the same work before, if it may still be used.
-pub(crate) fn memo(conn: &Connection, key: &MemoKey, now: Timestamp) -> Result<Option<Earlier>, Fault> {
+pub(crate) fn memo(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    key: &MemoKey,
+    now: Timestamp,
+) -> Result<Option<Earlier>, Fault> {
     let sql = "SELECT seq FROM memos WHERE tenant = ?1 AND key = ?2 AND until > ?3";
     let params = params![key.tenant.as_str(), &*key.key, now.as_millis()];
     let Some(seq) = collect(conn, sql, params, |row| Ok(row.get(0)?))?.pop() else { return Ok(None) };
-    Ok(match job_told(conn, JobSeq(seq))? {
+    let told = or_left_out(conn, unreadable, seq, job_told(conn, JobSeq(seq)))?.flatten();
+    Ok(match told {
         Some(Told::Job { job, result: Some(result) }) if job.state() == JobState::Succeeded => Some(Earlier { job, result }),
         _ => None,
     })

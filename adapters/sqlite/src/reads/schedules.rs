@@ -5,10 +5,11 @@ use std::sync::Arc;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Listing;
 use lockgate_ports::store::SlotQuery;
+use lockgate_ports::{Listing, Unreadable};
 use rusqlite::{Connection, Row, params};
 
+use super::damage::{EVERY_ROW, or_told};
 use super::lists::{Page, ROWS_MAX};
 use super::{bounded, collect, text};
 use crate::error::Fault;
@@ -35,15 +36,22 @@ pub(crate) fn list_schedules(
     collect(conn, SCHEDULES, params![tenant.as_str(), after.unwrap_or_default(), bounded(limit)], schedule)
 }
 
-pub(crate) fn due_schedules(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, Fault> {
-    let readable = |row: &Row<'_>| Ok(schedule(row).inspect_err(unreadable).ok());
-    let rows = collect(conn, include_str!("../../queries/due_schedules.sql"), [now.as_millis(), bounded(limit)], readable)?;
-    Ok(rows.into_iter().flatten().collect())
-}
-
-/// One that cannot be read must not stand in the way of the others.
-fn unreadable(fault: &Fault) {
-    tracing::error!(%fault, "a schedule cannot be read, so it does not start anything");
+pub(crate) fn due_schedules(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Schedule>, Fault> {
+    let mut statement = conn.prepare_cached(include_str!("../../queries/due_schedules.sql"))?;
+    let mut rows = statement.query([now.as_millis(), EVERY_ROW])?;
+    let mut due = Vec::new();
+    while due.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let (tenant, name) = (text(row, 0)?, text(row, 1)?);
+        due.extend(or_told(unreadable, || format!("schedule {name} of {tenant}"), schedule(row))?);
+    }
+    Ok(due)
 }
 
 pub(crate) fn next_schedule(conn: &Connection) -> Result<Option<Timestamp>, Fault> {

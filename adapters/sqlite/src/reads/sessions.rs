@@ -5,9 +5,10 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow};
+use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Unreadable};
 use rusqlite::{Connection, Row};
 
+use super::damage::or_told;
 use super::{bounded, collect, text};
 use crate::error::Fault;
 
@@ -18,12 +19,20 @@ pub(crate) fn open_edges(conn: &Connection) -> Result<Vec<EdgeRow>, Fault> {
     })
 }
 
-pub(crate) fn open_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
-    collect(conn, include_str!("../../queries/open_sessions.sql"), [], session)
+pub(crate) fn open_sessions(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+    sessions(conn, unreadable, include_str!("../../queries/open_sessions.sql"))
 }
 
-pub(crate) fn closed_holding(conn: &Connection) -> Result<Vec<SessionRow>, Fault> {
-    collect(conn, include_str!("../../queries/closed_holding.sql"), [], session)
+pub(crate) fn closed_holding(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+    sessions(conn, unreadable, include_str!("../../queries/closed_holding.sql"))
+}
+
+fn sessions(conn: &Connection, unreadable: &Unreadable, sql: &str) -> Result<Vec<SessionRow>, Fault> {
+    let found = collect(conn, sql, [], |row| {
+        let name = text(row, 0)?;
+        or_told(unreadable, || format!("session {name}"), session(row))
+    })?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {

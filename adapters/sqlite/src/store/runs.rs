@@ -60,12 +60,12 @@ impl Runs for SqliteStore {
     }
 
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {
-        self.readers.run(move |conn| reads::list_runs(conn, &query)).await
+        self.walk(move |conn, unreadable| reads::list_runs(conn, unreadable, &query)).await
     }
 
     async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError> {
         let runs = runs.to_vec();
-        self.readers.run(move |conn| reads::news(conn, &runs, limit)).await
+        self.walk(move |conn, unreadable| reads::news(conn, unreadable, &runs, limit)).await
     }
 
     async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError> {
@@ -80,7 +80,7 @@ impl Runs for SqliteStore {
 
     async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
         let (keys, now) = (keys.to_vec(), self.clock.now());
-        self.readers.run(move |conn| keys.iter().map(|key| reads::memo(conn, key, now)).collect()).await
+        self.walk(move |conn, unreadable| keys.iter().map(|key| reads::memo(conn, unreadable, key, now)).collect()).await
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

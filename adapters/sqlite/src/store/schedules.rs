@@ -45,7 +45,7 @@ impl Schedules for SqliteStore {
 
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {
         let now = self.clock.now();
-        self.readers.run(move |conn| reads::due_schedules(conn, now, limit)).await
+        self.walk(move |conn, unreadable| reads::due_schedules(conn, unreadable, now, limit)).await
     }
 
     async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {

@@ -407,6 +407,11 @@ impl Job {
         deadlines.into_iter().flatten().min().filter(|_| !self.life.state.is_terminal() && !self.in_output_check())
     }
 
+    /// Its place among those that have a deadline.
+    pub fn deadline_key(&self) -> Option<ReadyKey> {
+        Some(ReadyKey { due_at: self.deadline()?, seq: self.seq })
+    }
+
     /// The one total function of the job state machine: live, in recovery and in the simulator.
     pub fn next(&self, input: Input, env: &Env<'_>) -> Result<Transition, Illegal> {
         match input {

@@ -12,6 +12,9 @@ use lockgate_core::time::Timestamp;
 
 use super::{ChangeError, StoreError, Taken};
 
+/// A row that cannot be decoded is left out of whatever lists jobs: a page is filled with the rows behind it, so a short page is
+/// still the last one, and the Store tells of it by [`Upkeep::unreadable`](super::Upkeep::unreadable). Whoever names it is told
+/// that it is [`Corrupt`](StoreError::Corrupt).
 #[async_trait]
 pub trait Jobs: Send + Sync {
     /// Commits each change alone and all of them durably before answering; results in the order sent.
@@ -25,7 +28,7 @@ pub trait Jobs: Send + Sync {
     /// build on it.
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError>;
 
-    /// Jobs by id, live or ended, in the order asked.
+    /// Jobs by id, live or ended, in the order asked. If one of them cannot be decoded, none is told.
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError>;
 
     /// Who has the key or the id of requests that are not committed, as a commit of them would find it now; in the order asked.
@@ -53,8 +56,8 @@ pub trait Jobs: Send + Sync {
     /// PENDING jobs that are due for judging, in ready order.
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// Live jobs whose deadline has passed, oldest deadline first.
-    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError>;
+    /// Live jobs whose deadline has passed, oldest deadline first, after one ([`Job::deadline_key`]).
+    async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError>;
 
     /// S-5: jobs that owe something, oldest first.
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError>;

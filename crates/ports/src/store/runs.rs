@@ -39,7 +39,7 @@ pub trait Runs: Send + Sync {
     /// one call may take several steps of one run, in sequence.
     async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError>;
 
-    /// Whole runs by id, in the order asked.
+    /// Whole runs by id, in the order asked. If one of them cannot be decoded, none is told.
     async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError>;
 
     /// The head, and the nodes that changed after a version of the run, by key.
@@ -51,7 +51,8 @@ pub trait Runs: Send + Sync {
     /// Newest first, without nodes.
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError>;
 
-    /// what these runs have not heard yet, oldest first. News of a job or a run that is gone are left out and stay.
+    /// what these runs have not heard yet, oldest first. News of a job or a run that is gone or cannot be
+    /// decoded are left out and stay.
     async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError>;
 
     /// Runs with news at least `age` old by the Store's clock, oldest news first, each once; of those that are not there only

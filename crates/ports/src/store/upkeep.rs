@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lockgate_core::ids::JobId;
 use lockgate_core::time::Timestamp;
 
-use super::{OutboxEntry, StoreError};
+use super::{Met, OutboxEntry, StoreError};
 
 #[async_trait]
 pub trait Upkeep: Send + Sync {
@@ -35,6 +35,9 @@ pub trait Upkeep: Send + Sync {
 
     /// Counts kept up to date by the Store, not scanned for.
     async fn totals(&self) -> Result<Totals, StoreError>;
+
+    /// Rows that cannot be decoded, as far as reads met them.
+    fn unreadable(&self) -> Met;
 
     /// Answers when the Store can read and write.
     async fn check(&self) -> Result<(), StoreError>;

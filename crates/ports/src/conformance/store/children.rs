@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{Duty, Evidence, Input, Job, JobState, OnTimeout, Outcome, Transition, submit};
+use lockgate_core::lane::ReadyKey;
 use lockgate_core::output::OutputStep;
 use lockgate_core::request::{JobRequest, Json, NewJob};
 
@@ -217,9 +218,9 @@ pub async fn a_parent_that_waits_owes_it_until_its_barrier_opens(h: &StoreHarnes
     let held = h.dispatch(&open, "s", epoch).await?;
     let waits = h.step(&held, report(&held, wait(1_000))).await?;
     h.advance_ms(999);
-    assert!(h.store.expired(10).await?.is_empty());
+    assert!(h.store.expired(ReadyKey::default(), 10).await?.is_empty());
     h.advance_ms(1);
-    assert_eq!(h.store.expired(10).await?, std::slice::from_ref(&waits));
+    assert_eq!(h.store.expired(ReadyKey::default(), 10).await?, std::slice::from_ref(&waits));
     assert_eq!(h.step(&waits, Input::Woken).await?.state(), JobState::Failed);
     assert_eq!(owing(h, Duty::Gather).await?, [""; 0]);
     Ok(())

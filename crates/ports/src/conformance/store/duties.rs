@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Answer, Duty, Input, JobState};
+use lockgate_core::lane::ReadyKey;
 use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::request::Json;
 use lockgate_core::verdict::ApprovalTerms;
@@ -43,11 +44,11 @@ pub async fn a_question_lapses_when_its_time_is_over(h: &StoreHarness) -> Proof 
     let terms = ApprovalTerms { request_expiry_ms: Some(1_000), ..ApprovalTerms::default() };
     let asked = h.submit_as("acme", new_job("asked"), ask(terms)).await?;
     h.advance_ms(999);
-    assert_eq!(h.store.expired(10).await?, []);
+    assert_eq!(h.store.expired(ReadyKey::default(), 10).await?, []);
     h.advance_ms(1);
-    assert_eq!(h.store.expired(10).await?, std::slice::from_ref(&asked));
+    assert_eq!(h.store.expired(ReadyKey::default(), 10).await?, std::slice::from_ref(&asked));
     assert_eq!(h.step(&asked, Input::Woken).await?.state(), JobState::Denied);
-    assert_eq!((h.store.expired(10).await?, owing(h, Duty::Approve).await?), (Vec::new(), Vec::new()));
+    assert_eq!((h.store.expired(ReadyKey::default(), 10).await?, owing(h, Duty::Approve).await?), (Vec::new(), Vec::new()));
     Ok(())
 }
 

@@ -15,7 +15,7 @@ async fn waiting(h: &StoreHarness, session: &str) -> Found<[usize; 5]> {
         h.store.ready_lanes().await?.len(),
         h.store.due(start, 10).await?.len(),
         h.store.pending(start, 10).await?.len(),
-        h.store.expired(10).await?.len(),
+        h.store.expired(start, 10).await?.len(),
         h.store.held(&session.into()).await?.len(),
     ])
 }

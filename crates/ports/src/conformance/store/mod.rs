@@ -7,12 +7,13 @@
 //! lockgate_ports::store_agrees_with_memory! { harness, cases: 32 }
 //! ```
 //!
-//! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store. One that must wait for its server is an
+//! where `harness` is a function that returns a [`StoreHarness`] over a new, empty Store, with a way to spoil a row of it. One that must wait for its server is an
 //! `async fn`, and is named `async harness`.
 
 pub mod children;
 pub mod commits;
 pub mod credentials;
+pub mod damage;
 pub mod duties;
 pub mod endings;
 pub mod evidence;
@@ -45,7 +46,7 @@ pub mod trail;
 pub mod upkeep;
 
 pub use random::agrees_with_memory;
-pub use stage::{Proof, StoreHarness};
+pub use stage::{Proof, Spoiling, StoreHarness};
 
 /// One test per case for the adapter behind `$harness`.
 #[macro_export]
@@ -161,8 +162,19 @@ macro_rules! store_conformance {
                 due_has_only_jobs_that_had_to_wait,
                 pending_jobs_wait_for_their_time,
                 expired_has_live_jobs_past_their_deadline,
+                expired_pages_go_on_after_a_key,
                 held_has_the_jobs_of_one_session,
                 a_job_waits_in_the_lane_that_its_latest_verdict_says,
+            }
+            damage {
+                ready_jobs_are_read_past_a_spoilt_one,
+                a_lane_is_known_although_its_head_is_spoilt,
+                jobs_that_wait_for_a_time_are_read_past_a_spoilt_one,
+                jobs_that_wait_for_a_verdict_are_read_past_a_spoilt_one,
+                what_a_session_holds_is_read_past_a_spoilt_job,
+                what_is_owed_is_read_past_a_spoilt_job,
+                lists_for_people_leave_a_spoilt_job_out,
+                whoever_names_a_spoilt_job_is_told,
             }
             listings {
                 jobs_are_listed_newest_first_over_pages,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::job::{EventKind, Job, JobState, Outcome};
+use lockgate_core::lane::ReadyKey;
 use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::request::{Json, NewJob};
 
@@ -38,7 +39,7 @@ pub async fn a_held_result_is_kept_and_nobody_holds_its_job(h: &StoreHarness) ->
     assert_eq!(h.store.held(&"runner".into()).await?, [], "its work is done");
     assert!(h.store.close_session(&"runner".into(), 1).await?);
     assert_eq!(h.store.closed_holding().await?, []);
-    assert_eq!(h.store.expired(10).await?, [], "a deadline waits for the scan");
+    assert_eq!(h.store.expired(ReadyKey::default(), 10).await?, [], "a deadline waits for the scan");
     assert_eq!(h.store.totals().await?.live, [0, 0, 1, 0]);
     Ok(())
 }

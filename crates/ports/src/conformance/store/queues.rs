@@ -114,13 +114,29 @@ pub async fn expired_has_live_jobs_past_their_deadline(h: &StoreHarness) -> Proo
     h.submit(new_job("endless")).await?;
     h.submit_as("acme", within("pending", 30), Judgement::Unavailable).await?;
     h.advance_ms(19);
-    assert_eq!(ids(&h.store.expired(10).await?), ["first"]);
+    assert_eq!(ids(&h.store.expired(START, 10).await?), ["first"]);
     h.advance_ms(11);
-    assert_eq!(ids(&h.store.expired(10).await?), ["first", "second", "pending"]);
-    assert_eq!(ids(&h.store.expired(2).await?), ["first", "second"]);
+    assert_eq!(ids(&h.store.expired(START, 10).await?), ["first", "second", "pending"]);
+    assert_eq!(ids(&h.store.expired(START, 2).await?), ["first", "second"]);
     let first = h.load("first").await?;
     assert_eq!(h.step(&first, Input::Woken).await?.state(), JobState::Timeout);
-    assert_eq!(ids(&h.store.expired(10).await?), ["second", "pending"]);
+    assert_eq!(ids(&h.store.expired(START, 10).await?), ["second", "pending"]);
+    Ok(())
+}
+
+pub async fn expired_pages_go_on_after_a_key(h: &StoreHarness) -> Proof {
+    for (id, ms) in [("d", 20), ("a", 10), ("b", 10), ("e", 30), ("c", 10)] {
+        h.submit(NewJob { deadline_ms: Some(ms), ..new_job(id) }).await?;
+    }
+    h.advance_ms(40);
+    let (mut after, mut seen) = (START, Vec::new());
+    loop {
+        let page = h.store.expired(after, 2).await?;
+        let Some(end) = page.last() else { break };
+        after = end.deadline_key().ok_or("it has no deadline")?;
+        seen.extend(page);
+    }
+    assert_eq!(ids(&seen), ["a", "b", "c", "d", "e"]);
     Ok(())
 }
 

@@ -108,8 +108,8 @@ async fn queues(store: &dyn Store, parts: &mut Snapshot) -> Found<()> {
         pending.extend(page);
     }
     add(parts, "pending", plain(pending));
-    add(parts, "expired", plain(store.expired(100).await?));
-    add(parts, "first expired", plain(store.expired(PAGE).await?));
+    add(parts, "expired", plain(store.expired(ReadyKey::default(), 100).await?));
+    add(parts, "first expired", plain(store.expired(ReadyKey::default(), PAGE).await?));
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,12 +25,16 @@ use crate::store::{Change, ChangeError, Store};
 pub type Proof = Result<(), Box<dyn Error + Send + Sync>>;
 pub(super) type Found<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// A row is being written over.
+pub type Spoiling = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A new, empty Store that reads the given clock.
 pub struct StoreHarness {
     pub store: Arc<dyn Store>,
     pub clock: Arc<ManualClock>,
     limits: Limits,
     minted: AtomicU64,
+    spoils: Option<Box<dyn Fn(JobId) -> Spoiling + Send + Sync>>,
     /// What must outlive the Store, such as its folder.
     _ground: Box<dyn Any + Send + Sync>,
 }
@@ -37,7 +42,19 @@ pub struct StoreHarness {
 impl StoreHarness {
     pub fn new(store: Arc<dyn Store>, clock: Arc<ManualClock>, ground: impl Any + Send + Sync) -> Self {
         let limits = Limits::default();
-        Self { store, clock, limits, minted: AtomicU64::new(0), _ground: Box::new(ground) }
+        Self { store, clock, limits, minted: AtomicU64::new(0), spoils: None, _ground: Box::new(ground) }
+    }
+
+    /// How the row of a job becomes one that nobody can decode.
+    #[must_use]
+    pub fn spoiling(self, spoils: impl Fn(JobId) -> Spoiling + Send + Sync + 'static) -> Self {
+        Self { spoils: Some(Box::new(spoils)), ..self }
+    }
+
+    pub(super) async fn spoil(&self, id: &str) -> Proof {
+        let spoils = self.spoils.as_ref().ok_or("nobody said how a row is spoilt")?;
+        spoils(JobId::from(id)).await;
+        Ok(())
     }
 
     /// An env at the clock's time with a fresh token.

@@ -13,7 +13,7 @@ use lockgate_core::schedule::{Schedule, Slot, SlotKey};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
-use crate::store::{Active, DagRow, KeptLine, MemoKey, OutboxRow, SnapshotKind};
+use crate::store::{Active, DagRow, KeptLine, MemoKey, OutboxRow, SnapshotKind, StoreError, Unreadable};
 
 #[derive(Clone, Default)]
 pub(super) struct Data {
@@ -50,6 +50,9 @@ pub(super) struct Data {
     pub(super) credentials: BTreeMap<CredentialId, Credential>,
     /// Whoever had a job or a run since it was last erased.
     pub(super) tenants: BTreeSet<TenantId>,
+    /// Jobs whose rows cannot be decoded.
+    pub(super) spoilt: BTreeSet<JobId>,
+    pub(super) unreadable: Arc<Unreadable>,
 }
 
 /// Tenant and name.
@@ -137,6 +140,24 @@ pub(super) struct Lease {
 impl Data {
     pub(super) fn row(&self, id: &JobId) -> Option<&Row> {
         self.jobs.get(self.ids.get(id)?)
+    }
+
+    /// Asked of what a list is about to show.
+    pub(super) fn is_readable(&self, row: &Row) -> bool {
+        let id = &row.job.request.job_id;
+        let spoilt = self.spoilt.contains(id);
+        if spoilt {
+            self.unreadable.meet(&format!("job {id}"), &"it was spoilt");
+        }
+        !spoilt
+    }
+
+    /// Asked of what somebody names.
+    pub(super) fn decode(&self, ids: &[JobId]) -> Result<(), StoreError> {
+        match ids.iter().find(|id| self.spoilt.contains(id)) {
+            Some(id) => Err(StoreError::Corrupt(format!("job {id} was spoilt"))),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn holds_jobs(&self, session: &SessionId) -> bool {

@@ -35,7 +35,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::clock::Clock;
 use crate::store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EdgeRow,
-    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, NewDag, NewsRow,
+    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, Met, NewDag, NewsRow,
     OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
     StoreError, Taken, Totals, Trail, Unattached, Upkeep,
 };
@@ -71,6 +71,7 @@ impl Jobs for MemoryStore {
 
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
         let (data, _) = self.open();
+        data.decode(ids)?;
         Ok(ids.iter().map(|id| data.row(id).map(|row| row.job.clone())).collect())
     }
 
@@ -81,6 +82,7 @@ impl Jobs for MemoryStore {
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
         let (data, _) = self.open();
+        data.decode(std::slice::from_ref(id))?;
         Ok(data.row(id).map(|row| JobDetail {
             job: row.job.clone(),
             events: row.events.clone(),
@@ -120,9 +122,9 @@ impl Jobs for MemoryStore {
         Ok(data.pending(after, now, limit))
     }
 
-    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
+    async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let (data, now) = self.open();
-        Ok(data.expired(now, limit))
+        Ok(data.expired(after, now, limit))
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
@@ -380,6 +382,10 @@ impl Upkeep for MemoryStore {
 
     async fn totals(&self) -> Result<Totals, StoreError> {
         Ok(self.open().0.totals())
+    }
+
+    fn unreadable(&self) -> Met {
+        self.open().0.unreadable.met()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -65,6 +65,16 @@ impl MemoryStore {
     pub fn hide_families(&self, parents: impl IntoIterator<Item = JobId>) {
         *self.mood.hidden.lock() = parents.into_iter().collect();
     }
+
+    /// The rows of these jobs cannot be decoded from now on, as if a newer version had written them.
+    pub fn spoil(&self, jobs: impl IntoIterator<Item = JobId>) {
+        self.open().0.spoilt.extend(jobs);
+    }
+
+    /// Every row can be decoded again.
+    pub fn mend(&self) {
+        self.open().0.spoilt.clear();
+    }
 }
 
 impl Moods {

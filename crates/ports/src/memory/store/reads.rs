@@ -18,7 +18,8 @@ use crate::store::{
 impl Data {
     pub(super) fn list(&self, query: &JobQuery) -> Listing<Job> {
         let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
-        let rows = self.jobs.values().rev().filter(|row| row.job.seq.0 < before && wanted(query, &row.job));
+        let fits = |row: &&Row| row.job.seq.0 < before && wanted(query, &row.job) && self.is_readable(row);
+        let rows = self.jobs.values().rev().filter(fits);
         let items: Vec<Job> = rows.take(query.limit.max(1)).map(|row| without_payload(&row.job)).collect();
         let full = items.len() == query.limit.max(1);
         let next = items.last().filter(|_| full).map(|job| Cursor(job.seq.0));
@@ -41,15 +42,14 @@ impl Data {
     }
 
     pub(super) fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, now: Timestamp, limit: usize) -> Vec<Job> {
-        let mut jobs = self.select(|row| scheduled(row, now) && row.job.lane() == *lane);
-        jobs.retain(|job| after.is_none_or(|after| job.ready_key() > after));
-        in_ready_order(jobs, limit)
+        let later = |job: &Job| after.is_none_or(|after| job.ready_key() > after);
+        in_ready_order(self.select(|row| scheduled(row, now) && row.job.lane() == *lane && later(&row.job)), limit)
     }
 
     pub(super) fn ready_lanes(&self, now: Timestamp) -> Vec<(LaneKey, u64)> {
         let mut lanes = BTreeMap::new();
-        for job in self.select(|row| scheduled(row, now)) {
-            *lanes.entry(job.lane()).or_insert(0) += 1;
+        for row in self.jobs.values().filter(|row| scheduled(row, now)) {
+            *lanes.entry(row.job.lane()).or_insert(0) += 1;
         }
         lanes.into_iter().collect()
     }
@@ -64,16 +64,20 @@ impl Data {
         in_ready_order(self.select(|row| waits(row) && row.job.ready_key() > after), limit)
     }
 
-    pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Job> {
-        let mut jobs = self.select(|row| row.job.deadline().is_some_and(|deadline| deadline <= now));
-        jobs.sort_by_key(|job| (job.deadline(), job.seq));
+    pub(super) fn expired(&self, after: ReadyKey, now: Timestamp, limit: usize) -> Vec<Job> {
+        let mut jobs = self.select(|row| row.job.deadline_key().is_some_and(|key| key.due_at <= now && key > after));
+        jobs.sort_by_key(Job::deadline_key);
         jobs.truncate(limit);
         jobs
     }
 
     pub(super) fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Vec<Job> {
         let later = self.jobs.range((Excluded(after), Unbounded));
-        later.filter(|(_, row)| row.job.owes(duty)).take(limit).map(|(_, row)| row.job.clone()).collect()
+        later
+            .filter(|(_, row)| row.job.owes(duty) && self.is_readable(row))
+            .take(limit)
+            .map(|(_, row)| row.job.clone())
+            .collect()
     }
 
     pub(super) fn family(&self, lives: &[(JobId, u32)]) -> Vec<Kin> {
@@ -98,7 +102,7 @@ impl Data {
         let later = self.jobs.range((Excluded(query.after), Unbounded)).map(|(_, row)| row);
         let theirs = later.filter(|row| is_child(row, &query.parent, Some(query.life)));
         let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, false);
-        for row in theirs {
+        for row in theirs.filter(|row| self.is_readable(row)) {
             let result = row.result.clone().filter(|_| row.job.result_is_out());
             let child = Child { job: without_payload(&row.job), result };
             bytes += child.bytes();
@@ -148,9 +152,9 @@ impl Data {
         later[later.len().saturating_sub(limit)..].to_vec()
     }
 
-    /// Jobs in commit order.
+    /// Jobs in commit order, without those that cannot be decoded.
     fn select(&self, wanted: impl Fn(&Row) -> bool) -> Vec<Job> {
-        self.jobs.values().filter(|row| wanted(row)).map(|row| row.job.clone()).collect()
+        self.jobs.values().filter(|row| wanted(row) && self.is_readable(row)).map(|row| row.job.clone()).collect()
     }
 }
 

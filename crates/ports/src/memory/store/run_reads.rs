@@ -34,7 +34,7 @@ impl Data {
     fn told(&self, of: &Source) -> Option<Told> {
         Some(match of {
             Source::Job(seq) => {
-                let row = self.jobs.get(seq)?;
+                let row = self.jobs.get(seq).filter(|row| self.is_readable(row))?;
                 let result = row.result.clone().filter(|_| row.job.result_is_out());
                 Told::Job { job: Box::new(without_payload(&row.job)), result }
             }
@@ -45,6 +45,7 @@ impl Data {
     pub(super) fn memo(&self, key: &MemoKey, now: Timestamp) -> Option<Earlier> {
         let (seq, _) = self.memos.get(key).filter(|(_, until)| *until > now)?;
         let row = self.jobs.get(seq).filter(|row| row.job.state() == JobState::Succeeded && row.job.result_is_out())?;
+        let row = Some(row).filter(|row| self.is_readable(row))?;
         Some(Earlier { job: Box::new(without_payload(&row.job)), result: row.result.clone()? })
     }
 

@@ -1,0 +1,138 @@
+//! A row that cannot be decoded does not stop its neighbours.
+
+use std::time::Duration;
+
+use lockgate_core::ids::{JobId, JobSeq};
+use lockgate_core::job::{Duty, Job};
+use lockgate_core::lane::ReadyKey;
+use lockgate_core::output::OutputStep;
+use lockgate_core::request::NewJob;
+use lockgate_core::verdict::Judgement;
+
+use super::stage::{Proof, StoreHarness, ids, new_job, success};
+use crate::clock::Clock;
+use crate::store::{JobQuery, StoreError};
+
+const START: ReadyKey = ReadyKey { due_at: lockgate_core::time::Timestamp::ZERO, seq: JobSeq(0) };
+
+/// The second and the last of five.
+const NAMES: [&str; 5] = ["a", "bad", "b", "c", "worse"];
+
+async fn spoilt(h: &StoreHarness) -> Proof {
+    h.spoil("bad").await?;
+    h.spoil("worse").await
+}
+
+pub async fn ready_jobs_are_read_past_a_spoilt_one(h: &StoreHarness) -> Proof {
+    let mut jobs: Vec<Job> = Vec::new();
+    for id in NAMES {
+        jobs.push(h.submit(new_job(id)).await?);
+        h.advance_ms(1);
+    }
+    spoilt(h).await?;
+    let lane = jobs[0].lane();
+    assert_eq!(ids(&h.store.ready(&lane, None, 10).await?), ["a", "b", "c"]);
+    assert_eq!(ids(&h.store.ready(&lane, None, 2).await?), ["a", "b"], "a page is filled with what lies behind");
+    assert_eq!(ids(&h.store.ready(&lane, Some(jobs[0].ready_key()), 1).await?), ["b"]);
+    assert_eq!(h.store.ready(&lane, Some(jobs[3].ready_key()), 1).await?, []);
+    let met = h.store.unreadable();
+    assert!(met.rows >= 3, "{met:?}");
+    assert!(met.latest.is_some_and(|latest| latest.contains("job worse")));
+    Ok(())
+}
+
+pub async fn a_lane_is_known_although_its_head_is_spoilt(h: &StoreHarness) -> Proof {
+    let head = h.submit(new_job("bad")).await?;
+    h.advance_ms(1);
+    h.submit(new_job("a")).await?;
+    h.spoil("bad").await?;
+    let lanes = h.store.ready_lanes().await?;
+    assert_eq!(lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>(), [&head.lane()]);
+    Ok(())
+}
+
+pub async fn jobs_that_wait_for_a_time_are_read_past_a_spoilt_one(h: &StoreHarness) -> Proof {
+    let at = h.clock.now() + Duration::from_millis(10);
+    for id in NAMES {
+        h.submit(NewJob { not_before: Some(at), deadline_ms: Some(20), ..new_job(id) }).await?;
+    }
+    spoilt(h).await?;
+    h.advance_ms(30);
+    let due = h.store.due(START, 2).await?;
+    assert_eq!(ids(&due), ["a", "b"]);
+    assert_eq!(ids(&h.store.due(due[1].ready_key(), 2).await?), ["c"]);
+    let expired = h.store.expired(START, 2).await?;
+    assert_eq!(ids(&expired), ["a", "b"]);
+    let after = expired[1].deadline_key().ok_or("it has no deadline")?;
+    assert_eq!(ids(&h.store.expired(after, 2).await?), ["c"]);
+    Ok(())
+}
+
+pub async fn jobs_that_wait_for_a_verdict_are_read_past_a_spoilt_one(h: &StoreHarness) -> Proof {
+    for id in NAMES {
+        h.submit_as("acme", new_job(id), Judgement::Unavailable).await?;
+    }
+    spoilt(h).await?;
+    h.advance_ms(10_000);
+    let pending = h.store.pending(START, 2).await?;
+    assert_eq!(ids(&pending), ["a", "b"]);
+    assert_eq!(ids(&h.store.pending(pending[1].ready_key(), 2).await?), ["c"]);
+    Ok(())
+}
+
+pub async fn what_a_session_holds_is_read_past_a_spoilt_job(h: &StoreHarness) -> Proof {
+    let epoch = h.attach("s").await?;
+    for id in NAMES {
+        let job = h.submit(new_job(id)).await?;
+        h.dispatch(&job, "s", epoch).await?;
+    }
+    spoilt(h).await?;
+    assert_eq!(ids(&h.store.held(&"s".into()).await?), ["a", "b", "c"]);
+    assert_eq!(h.store.bound(&["s".into()]).await?.len(), 5, "names can be read");
+    Ok(())
+}
+
+pub async fn what_is_owed_is_read_past_a_spoilt_job(h: &StoreHarness) -> Proof {
+    for id in NAMES {
+        let job = h.submit(new_job(id)).await?;
+        h.run_checked(&job, success(), OutputStep::Scan { hold: false }).await?;
+    }
+    spoilt(h).await?;
+    let owing = h.store.owing(Duty::Scan, JobSeq::default(), 2).await?;
+    assert_eq!(ids(&owing), ["a", "b"]);
+    assert_eq!(ids(&h.store.owing(Duty::Scan, owing[1].seq, 2).await?), ["c"]);
+    Ok(())
+}
+
+pub async fn lists_for_people_leave_a_spoilt_job_out(h: &StoreHarness) -> Proof {
+    for id in NAMES {
+        h.submit(new_job(id)).await?;
+    }
+    spoilt(h).await?;
+    let (mut query, mut seen) = (JobQuery { limit: 2, ..JobQuery::default() }, Vec::new());
+    loop {
+        let page = h.store.list(query.clone()).await?;
+        seen.extend(page.items);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(ids(&seen), ["c", "b", "a"]);
+    Ok(())
+}
+
+pub async fn whoever_names_a_spoilt_job_is_told(h: &StoreHarness) -> Proof {
+    for id in NAMES {
+        h.submit(new_job(id)).await?;
+    }
+    spoilt(h).await?;
+    let named = |names: &[&str]| names.iter().map(|name| JobId::from(*name)).collect::<Vec<_>>();
+    for names in [&["bad"][..], &["a", "bad", "b"]] {
+        let told = h.store.load(&named(names)).await;
+        assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+    }
+    assert!(matches!(h.store.detail(&"bad".into()).await, Err(StoreError::Corrupt(_))));
+    assert_eq!(h.store.load(&named(&["a", "b"])).await?.iter().flatten().count(), 2);
+    Ok(())
+}

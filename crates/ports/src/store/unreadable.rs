@@ -1,0 +1,66 @@
+//! Rows that nobody can decode: written by a newer version, or by hand. They are left out of what is read, so that their
+//! neighbours go on, and whoever looks after the installation is told.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Rows that are told apart. Of more than these nobody needs every name.
+const NAMED_MAX: usize = 1_000;
+
+/// Kept by a Store about itself.
+#[derive(Debug, Default)]
+pub struct Unreadable(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    named: BTreeSet<String>,
+    met: Met,
+}
+
+/// What a Store had to leave out since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// One that is met again counts again: the number grows for as long as it is there.
+    pub rows: u64,
+    /// The latest, and what is wrong with it.
+    pub latest: Option<Arc<str>>,
+}
+
+impl Unreadable {
+    /// One was left out. Whether it was met for the first time, and is to be named in the log.
+    pub fn meet(&self, row: &str, why: &dyn Display) -> bool {
+        let mut kept = self.0.lock();
+        kept.met.rows += 1;
+        kept.met.latest = Some(format!("{row}: {why}").into());
+        !kept.named.contains(row) && kept.named.len() < NAMED_MAX && kept.named.insert(row.to_owned())
+    }
+
+    pub fn met(&self) -> Met {
+        self.0.lock().met.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_counted_whenever_it_is_met_and_named_once() {
+        let unreadable = Unreadable::default();
+        assert_eq!(unreadable.met(), Met::default());
+        assert!(unreadable.meet("job a", &"no"));
+        assert!(!unreadable.meet("job a", &"no"));
+        assert!(unreadable.meet("job b", &"not at all"));
+        assert_eq!(unreadable.met(), Met { rows: 3, latest: Some("job b: not at all".into()) });
+    }
+
+    #[test]
+    fn the_names_are_bounded() {
+        let unreadable = Unreadable::default();
+        let named = (0..NAMED_MAX + 10).filter(|n| unreadable.meet(&format!("job {n}"), &"no")).count();
+        assert_eq!((named, unreadable.met().rows), (NAMED_MAX, NAMED_MAX as u64 + 10));
+    }
+}
