@@ -1,4 +1,4 @@
-SELECT seq, version, state, hash, life, request, payload
+SELECT seq, version, state, hash, life, request, payload, job_id
 FROM jobs_hot
 WHERE session = $1
 ORDER BY seq

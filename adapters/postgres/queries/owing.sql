@@ -1,4 +1,4 @@
-SELECT j.seq, j.version, j.state, j.hash, j.life, j.request, j.payload
+SELECT j.seq, j.version, j.state, j.hash, j.life, j.request, j.payload, d.job_id
 FROM (SELECT seq, job_id FROM duties WHERE kind = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS d
 CROSS JOIN LATERAL (
     -- Whoever owes a scan may have ended.

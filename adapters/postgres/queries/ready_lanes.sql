@@ -1,5 +1,5 @@
 -- Counted in the index alone; what a lane is called follows from any job that waits in it.
-SELECT sample.seq, sample.version, sample.state, sample.hash, sample.life, sample.request, counted.waiting
+SELECT sample.seq, sample.version, sample.state, sample.hash, sample.life, sample.request, counted.waiting, counted.lane
 FROM (
     SELECT lane, count(*) AS waiting
     FROM jobs_hot

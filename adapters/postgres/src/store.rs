@@ -12,8 +12,9 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, OutboxRow, Outdated, SessionRow, Sessions,
-    SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached, Upkeep,
+    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated, SessionRow,
+    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached, Unreadable,
+    Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -54,6 +55,7 @@ const PRUNED_AT_ONCE: usize = 1_000;
 pub struct PostgresStore {
     pool: Pool,
     writer: Writer,
+    unreadable: Unreadable,
     searched: Mutex<Option<tenants::Search>>,
 }
 
@@ -70,7 +72,8 @@ impl PostgresStore {
         schema::check(&client, options.dialect).await?;
         drop(client);
         let door = Arc::new(Door::new(options));
-        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door), searched: Mutex::default() })
+        let (unreadable, searched) = (Unreadable::default(), Mutex::default());
+        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door), unreadable, searched })
     }
 
     pub fn counters(&self) -> Counters {
@@ -149,31 +152,31 @@ impl Jobs for PostgresStore {
     }
 
     async fn list(&self, query: JobQuery) -> Result<Listing<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::list(conn, &query))
+        ask!(self, Reads, conn => reads::list(conn, &self.unreadable, &query))
     }
 
     async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::ready(conn, self.now(), lane, after, limit))
+        ask!(self, Reads, conn => reads::ready(conn, &self.unreadable, self.now(), lane, after, limit))
     }
 
     async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError> {
-        ask!(self, Reads, conn => reads::ready_lanes(conn, self.now()))
+        ask!(self, Reads, conn => reads::ready_lanes(conn, &self.unreadable, self.now()))
     }
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::due(conn, self.now(), after, limit))
+        ask!(self, Reads, conn => reads::due(conn, &self.unreadable, self.now(), after, limit))
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::pending(conn, self.now(), after, limit))
+        ask!(self, Reads, conn => reads::pending(conn, &self.unreadable, self.now(), after, limit))
     }
 
-    async fn expired(&self, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::expired(conn, self.now(), limit))
+    async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        ask!(self, Reads, conn => reads::expired(conn, &self.unreadable, self.now(), after, limit))
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::owing(conn, duty, after, limit))
+        ask!(self, Reads, conn => reads::owing(conn, &self.unreadable, duty, after, limit))
     }
 
     async fn family(&self, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StoreError> {
@@ -185,7 +188,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
-        ask!(self, Reads, conn => reads::children(conn, &query))
+        ask!(self, Reads, conn => reads::children(conn, &self.unreadable, &query))
     }
 
     async fn live_children(
@@ -199,7 +202,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn held(&self, session: &SessionId) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::held(conn, session))
+        ask!(self, Reads, conn => reads::held(conn, &self.unreadable, session))
     }
 
     async fn bound(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StoreError> {
@@ -207,7 +210,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn dead_letters(&self, query: DeadLetterQuery) -> Result<Listing<DeadLetter>, StoreError> {
-        ask!(self, Reads, conn => reads::dead_letters(conn, &query))
+        ask!(self, Reads, conn => reads::dead_letters(conn, &self.unreadable, &query))
     }
 
     async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
@@ -251,11 +254,11 @@ impl Sessions for PostgresStore {
     }
 
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        ask!(self, Reads, conn => reads::open_sessions(conn))
+        ask!(self, Reads, conn => reads::open_sessions(conn, &self.unreadable))
     }
 
     async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError> {
-        ask!(self, Reads, conn => reads::closed_holding(conn))
+        ask!(self, Reads, conn => reads::closed_holding(conn, &self.unreadable))
     }
 }
 
@@ -369,6 +372,10 @@ impl Upkeep for PostgresStore {
 
     async fn totals(&self) -> Result<Totals, StoreError> {
         ask!(self, Reads, conn => reads::totals(conn))
+    }
+
+    fn unreadable(&self) -> Met {
+        self.unreadable.met()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -59,7 +59,7 @@ async fn queues_are_read_through_their_index_without_sorting() {
         (include_str!("../queries/ready.sql"), 5, "jobs_ready"),
         (include_str!("../queries/due.sql"), 4, "jobs_due"),
         (include_str!("../queries/pending.sql"), 4, "jobs_pending"),
-        (include_str!("../queries/expired.sql"), 2, "jobs_deadline"),
+        (include_str!("../queries/expired.sql"), 4, "jobs_deadline"),
         (include_str!("../queries/held.sql"), 1, "jobs_held"),
         (include_str!("../queries/bound.sql"), 1, "jobs_held"),
         (include_str!("../queries/list_jobs.sql"), 6, "jobs_done_seq"),

@@ -7,17 +7,75 @@ use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, packed};
+use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable, packed};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, lane_number, whole_job};
 
 type Now = Option<i64>;
 
-async fn jobs(conn: &mut Conn, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Job>, Fault> {
-    conn.rows(sql, params).await?.iter().map(whole_job).collect()
+/// Jobs in the order of a time and their number: eight columns of a whole job and its name, and then the time.
+struct Queue {
+    sql: &'static str,
+    now: Now,
+    lane: Option<i64>,
+}
+
+impl Queue {
+    fn of(sql: &'static str, now: Now) -> Self {
+        Self { sql, now, lane: None }
+    }
+
+    async fn rows(&self, conn: &mut Conn, (time, seq): (i64, i64), limit: usize) -> Result<Vec<Row>, Fault> {
+        let limit = bounded(limit);
+        match &self.lane {
+            Some(lane) => {
+                let params: [&(dyn ToSql + Sync); 5] = [&self.now, lane, &time, &seq, &limit];
+                conn.rows(self.sql, &params).await
+            }
+            None => {
+                let params: [&(dyn ToSql + Sync); 4] = [&self.now, &time, &seq, &limit];
+                conn.rows(self.sql, &params).await
+            }
+        }
+    }
+
+    /// The first that can be read. Those that cannot do not take the place of others: it reads on behind them.
+    async fn read(
+        &self,
+        conn: &mut Conn,
+        unreadable: &Unreadable,
+        mut after: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<Job>, Fault> {
+        let mut jobs = Vec::new();
+        while jobs.len() < limit {
+            let rows = self.rows(conn, after, limit).await?;
+            for row in &rows {
+                jobs.extend(job_or_told(unreadable, row, 7)?);
+                after = (get(row, 8)?, get(row, 0)?);
+            }
+            if rows.len() < limit {
+                break;
+            }
+        }
+        jobs.truncate(limit);
+        Ok(jobs)
+    }
+}
+
+fn key(after: ReadyKey) -> (i64, i64) {
+    (after.due_at.as_millis(), after.seq.0)
+}
+
+/// The job of a row, if it can be read; its name is in one of the columns.
+fn job_or_told(unreadable: &Unreadable, row: &Row, name: usize) -> Result<Option<Job>, Fault> {
+    let id = get::<&str>(row, name)?;
+    or_told(unreadable, || format!("job {id}"), whole_job(row))
 }
 
 pub(crate) async fn load(conn: &mut Conn, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
@@ -46,40 +104,92 @@ pub(crate) async fn events(conn: &mut Conn, id: &JobId, after: u64) -> Result<Op
 
 pub(crate) async fn ready(
     conn: &mut Conn,
+    unreadable: &Unreadable,
     now: Now,
     lane: &LaneKey,
     after: Option<ReadyKey>,
     limit: usize,
 ) -> Result<Vec<Job>, Fault> {
-    let (due_at, seq) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_at.as_millis(), after.seq.0));
-    let params: [&(dyn ToSql + Sync); 5] = [&now, &lane_number(lane)?, &due_at, &seq, &bounded(limit)];
-    jobs(conn, include_str!("../../queries/ready.sql"), &params).await
+    in_lane(now, lane_number(lane)?).read(conn, unreadable, after.map_or(START, key), limit).await
 }
 
-pub(crate) async fn ready_lanes(conn: &mut Conn, now: Now) -> Result<Vec<(LaneKey, u64)>, Fault> {
-    let rows = conn.rows(include_str!("../../queries/ready_lanes.sql"), &[&now]).await?;
-    let lane = |row| Ok((row::job(row, Json::null())?.lane(), get::<i64>(row, 6)?.unsigned_abs()));
-    let mut lanes = rows.iter().map(lane).collect::<Result<Vec<_>, Fault>>()?;
+/// Before all of them.
+const START: (i64, i64) = (i64::MIN, i64::MIN);
+
+fn in_lane(now: Now, lane: i64) -> Queue {
+    Queue { sql: include_str!("../../queries/ready.sql"), now, lane: Some(lane) }
+}
+
+pub(crate) async fn ready_lanes(conn: &mut Conn, unreadable: &Unreadable, now: Now) -> Result<Vec<(LaneKey, u64)>, Fault> {
+    let mut lanes = Vec::new();
+    for row in conn.rows(include_str!("../../queries/ready_lanes.sql"), &[&now]).await? {
+        let lane = match row::job(&row, Json::null()) {
+            Ok(job) => Some(job.lane()),
+            // Another job of the lane knows its name as well.
+            Err(Fault::Row(_)) => {
+                let others = in_lane(now, get(&row, 7)?).read(conn, unreadable, START, 1).await?;
+                others.first().map(Job::lane)
+            }
+            Err(fault) => return Err(fault),
+        };
+        let waiting = get::<i64>(&row, 6)?.unsigned_abs();
+        lanes.extend(lane.map(|lane| (lane, waiting)));
+    }
     lanes.sort_unstable();
     Ok(lanes)
 }
 
-pub(crate) async fn due(conn: &mut Conn, now: Now, after: ReadyKey, limit: usize) -> Result<Vec<Job>, Fault> {
-    let params: [&(dyn ToSql + Sync); 4] = [&now, &after.due_at.as_millis(), &after.seq.0, &bounded(limit)];
-    jobs(conn, include_str!("../../queries/due.sql"), &params).await
+pub(crate) async fn due(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    now: Now,
+    after: ReadyKey,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    Queue::of(include_str!("../../queries/due.sql"), now).read(conn, unreadable, key(after), limit).await
 }
 
-pub(crate) async fn pending(conn: &mut Conn, now: Now, after: ReadyKey, limit: usize) -> Result<Vec<Job>, Fault> {
-    let params: [&(dyn ToSql + Sync); 4] = [&now, &after.due_at.as_millis(), &after.seq.0, &bounded(limit)];
-    jobs(conn, include_str!("../../queries/pending.sql"), &params).await
+pub(crate) async fn pending(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    now: Now,
+    after: ReadyKey,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    Queue::of(include_str!("../../queries/pending.sql"), now).read(conn, unreadable, key(after), limit).await
 }
 
-pub(crate) async fn expired(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<Job>, Fault> {
-    jobs(conn, include_str!("../../queries/expired.sql"), &[&now, &bounded(limit)]).await
+pub(crate) async fn expired(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    now: Now,
+    after: ReadyKey,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    Queue::of(include_str!("../../queries/expired.sql"), now).read(conn, unreadable, key(after), limit).await
 }
 
-pub(crate) async fn owing(conn: &mut Conn, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, Fault> {
-    jobs(conn, include_str!("../../queries/owing.sql"), &[&duty.as_str(), &after.0, &bounded(limit)]).await
+pub(crate) async fn owing(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    duty: Duty,
+    after: JobSeq,
+    limit: usize,
+) -> Result<Vec<Job>, Fault> {
+    let (mut after, mut jobs) = (after.0, Vec::new());
+    while jobs.len() < limit {
+        let params: [&(dyn ToSql + Sync); 3] = [&duty.as_str(), &after, &bounded(limit)];
+        let rows = conn.rows(include_str!("../../queries/owing.sql"), &params).await?;
+        for row in &rows {
+            jobs.extend(job_or_told(unreadable, row, 7)?);
+            after = get(row, 0)?;
+        }
+        if rows.len() < limit {
+            break;
+        }
+    }
+    jobs.truncate(limit);
+    Ok(jobs)
 }
 
 /// As two columns.
@@ -104,21 +214,25 @@ pub(crate) async fn under_way(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result
     rows.iter().map(|row| Ok(get::<Option<i64>>(row, 0)?.map(JobSeq))).collect()
 }
 
-pub(crate) async fn children(conn: &mut Conn, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+pub(crate) async fn children(conn: &mut Conn, unreadable: &Unreadable, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
     let (parent, life, limit) = (query.parent.as_str(), i64::from(query.life), bounded(query.limit));
     let params: [&(dyn ToSql + Sync); 5] = [&parent, &life, &query.after.0, &limit, &bounded(query.bytes)];
     let rows = conn.rows(include_str!("../../queries/children.sql"), &params).await?;
-    let child = |row| {
+    let child = |row: &Row| {
         let job = row::job(row, Json::null())?;
         let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
         Ok(Child { job, result })
     };
-    let items = rows.iter().map(child).collect::<Result<Vec<Child>, Fault>>()?;
+    let (mut items, mut last) = (Vec::with_capacity(rows.len()), None);
+    for row in &rows {
+        let id = get::<&str>(row, 8)?;
+        items.extend(or_told(unreadable, || format!("job {id}"), child(row))?);
+        last = Some(Cursor(get(row, 0)?));
+    }
     // How many there were before those that do not fit were left out.
     let found = rows.first().map_or(Ok(0), |row| get::<i64>(row, 7))?;
-    let full = found == limit || found > bounded(items.len());
-    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
-    Ok(Listing { items, next })
+    let full = found == limit || found > bounded(rows.len());
+    Ok(Listing { items, next: last.filter(|_| full) })
 }
 
 pub(crate) async fn live_children(
@@ -133,8 +247,10 @@ pub(crate) async fn live_children(
     rows.iter().map(|row| Ok((JobSeq(get(row, 0)?), JobId::from(get::<&str>(row, 1)?)))).collect()
 }
 
-pub(crate) async fn held(conn: &mut Conn, session: &SessionId) -> Result<Vec<Job>, Fault> {
-    jobs(conn, include_str!("../../queries/held.sql"), &[&session.as_str()]).await
+pub(crate) async fn held(conn: &mut Conn, unreadable: &Unreadable, session: &SessionId) -> Result<Vec<Job>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/held.sql"), &[&session.as_str()]).await?;
+    let jobs = rows.iter().map(|row| job_or_told(unreadable, row, 7)).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(jobs.into_iter().flatten().collect())
 }
 
 pub(crate) async fn bound(conn: &mut Conn, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, Fault> {

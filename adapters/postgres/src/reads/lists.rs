@@ -2,9 +2,10 @@
 
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
-use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, has_labels};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use tokio_postgres::Row;
 
+use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, state_code};
@@ -53,9 +54,11 @@ impl<T> Page<T> {
         (self.limit - self.items.len()).min(self.rows_left)
     }
 
-    /// Takes from the rows what fits. `wanted` turns a row into an item, if the filters let it through.
+    /// Takes from the rows what fits and can be read. `wanted` turns a row into an item, if the filters let it through.
     pub(super) fn take(
         &mut self,
+        unreadable: &Unreadable,
+        kind: &str,
         asked: usize,
         rows: &[Row],
         wanted: impl Fn(&Row) -> Result<Option<T>, Fault>,
@@ -65,8 +68,9 @@ impl<T> Page<T> {
                 return Ok(());
             }
             self.rows_left -= 1;
-            self.last = Some(get(row, 0)?);
-            self.items.extend(wanted(row)?);
+            let number: i64 = get(row, 0)?;
+            self.last = Some(number);
+            self.items.extend(or_told(unreadable, || format!("{kind} number {number}"), wanted(row))?.flatten());
         }
         self.over = rows.len() < asked;
         Ok(())
@@ -78,7 +82,7 @@ impl<T> Page<T> {
     }
 }
 
-pub(crate) async fn list(conn: &mut Conn, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+pub(crate) async fn list(conn: &mut Conn, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, Fault> {
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let state = query.state.map(state_code);
@@ -100,7 +104,7 @@ pub(crate) async fn list(conn: &mut Conn, query: &JobQuery) -> Result<Listing<Jo
                 conn.rows(include_str!("../../queries/list_jobs.sql"), &params).await?
             }
         };
-        page.take(asked, &rows, |row| wanted(query, row))?;
+        page.take(unreadable, "job", asked, &rows, |row| wanted(query, row))?;
     }
     Ok(page.done())
 }
@@ -114,7 +118,11 @@ fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, Fault> {
     Ok(has_labels(&job.request.labels, &query.labels).then_some(job))
 }
 
-pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Result<Listing<DeadLetter>, Fault> {
+pub(crate) async fn dead_letters(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    query: &DeadLetterQuery,
+) -> Result<Listing<DeadLetter>, Fault> {
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(|reason| reason.as_str()));
     let mut page = Page::new(query.limit);
@@ -124,7 +132,7 @@ pub(crate) async fn dead_letters(conn: &mut Conn, query: &DeadLetterQuery) -> Re
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
             [&before, &bounded(asked), &tenant, &topic, &priority, &reason];
         let rows = conn.rows(include_str!("../../queries/list_letters.sql"), &params).await?;
-        page.take(asked, &rows, |row| {
+        page.take(unreadable, "dead letter", asked, &rows, |row| {
             let letter: Option<DeadLetter> = get::<Option<&str>>(row, 1)?.map(serde_json::from_str).transpose()?;
             Ok(letter.filter(|letter| has_labels(&letter.labels, &query.labels)))
         })?;

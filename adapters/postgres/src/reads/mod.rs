@@ -1,6 +1,7 @@
 //! Queries, each one statement: it sees one state of the database, with everything committed before the call.
 
 mod credentials;
+mod damage;
 mod jobs;
 mod lists;
 mod names;

@@ -7,11 +7,12 @@ use lockgate_core::ids::{ActorId, RunId, TenantId};
 use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Listing;
 use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
+use lockgate_ports::{Listing, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::damage::or_told;
 use super::lists::{Page, ROWS_MAX};
 use crate::conn::Conn;
 use crate::error::Fault;
@@ -84,7 +85,11 @@ fn head(row: &Row, body: usize, version: usize) -> Result<RunHead, Fault> {
     Ok(head)
 }
 
-pub(crate) async fn list_runs(conn: &mut Conn, query: &RunQuery) -> Result<Listing<RunHead>, Fault> {
+pub(crate) async fn list_runs(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    query: &RunQuery,
+) -> Result<Listing<RunHead>, Fault> {
     let (tenant, state) = (query.tenant.as_ref().map(TenantId::as_str), query.state.map(run_state_code));
     let mut page = Page::new(query.limit);
     while page.wants_more() {
@@ -92,18 +97,28 @@ pub(crate) async fn list_runs(conn: &mut Conn, query: &RunQuery) -> Result<Listi
         let params: [&(dyn ToSql + Sync); 6] =
             [&before, &bounded(asked), &tenant, &query.dag.as_deref(), &state, &query.sagas];
         let rows = conn.rows(include_str!("../../queries/list_runs.sql"), &params).await?;
-        page.take(asked, &rows, |row| get::<Option<&str>>(row, 1)?.map(|_| head(row, 1, 2)).transpose())?;
+        page.take(unreadable, "run", asked, &rows, |row| get::<Option<&str>>(row, 1)?.map(|_| head(row, 1, 2)).transpose())?;
     }
     Ok(page.done())
 }
 
-pub(crate) async fn news(conn: &mut Conn, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, Fault> {
+pub(crate) async fn news(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    runs: &[RunId],
+    limit: usize,
+) -> Result<Vec<NewsRow>, Fault> {
     let mut names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     names.sort_unstable();
     names.dedup();
     let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &bounded(limit)]).await?;
-    let told = |row| Ok(NewsRow { no: get(row, 7)?, run: RunId::new(text(row, 8)?), what: told(row)? });
-    rows.iter().map(told).collect()
+    let mut news = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (no, run): (i64, _) = (get(row, 7)?, RunId::new(text(row, 8)?));
+        let what = or_told(unreadable, || format!("news {no} of run {run}"), told(row))?;
+        news.extend(what.map(|what| NewsRow { no, run, what }));
+    }
+    Ok(news)
 }
 
 /// Of a job, if there is one in the row.
@@ -117,14 +132,21 @@ fn told(row: &Row) -> Result<Told, Fault> {
 }
 
 /// What came of the same work before, in the order asked.
-pub(crate) async fn memos(conn: &mut Conn, now: Now, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, Fault> {
+pub(crate) async fn memos(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    now: Now,
+    keys: &[MemoKey],
+) -> Result<Vec<Option<Earlier>>, Fault> {
     let tenants: Vec<&str> = keys.iter().map(|key| key.tenant.as_str()).collect();
     let names: Vec<&str> = keys.iter().map(|key| &*key.key).collect();
     let rows = conn.rows(include_str!("../../queries/memos.sql"), &[&now, &tenants, &names]).await?;
     let mut found: BTreeMap<MemoKey, Earlier> = BTreeMap::new();
     for row in &rows {
         let key = MemoKey { tenant: TenantId::new(text(row, 7)?), key: text(row, 8)? };
-        if let Told::Job { job, result: Some(result) } = told(row)?
+        let seq: Option<i64> = get(row, 0)?;
+        let told = or_told(unreadable, || format!("job number {}", seq.unwrap_or_default()), told(row))?;
+        if let Some(Told::Job { job, result: Some(result) }) = told
             && job.state() == JobState::Succeeded
         {
             found.insert(key, Earlier { job, result });

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Listing;
 use lockgate_ports::store::SlotQuery;
+use lockgate_ports::{Listing, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::damage::or_told;
 use super::lists::Page;
 use crate::conn::Conn;
 use crate::error::Fault;
@@ -39,14 +40,19 @@ pub(crate) async fn list_schedules(
     conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?.iter().map(schedule).collect()
 }
 
-pub(crate) async fn due_schedules(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<Schedule>, Fault> {
+pub(crate) async fn due_schedules(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    now: Now,
+    limit: usize,
+) -> Result<Vec<Schedule>, Fault> {
     let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &[&now, &bounded(limit)]).await?;
-    Ok(rows.iter().filter_map(|row| schedule(row).inspect_err(unreadable).ok()).collect())
-}
-
-/// One that cannot be read must not stand in the way of the others.
-fn unreadable(fault: &Fault) {
-    tracing::error!(%fault, "a schedule cannot be read, so it does not start anything");
+    let mut due = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (tenant, name) = (text(row, 0)?, text(row, 1)?);
+        due.extend(or_told(unreadable, || format!("schedule {name} of {tenant}"), schedule(row))?);
+    }
+    Ok(due)
 }
 
 pub(crate) async fn next_schedule(conn: &mut Conn, now: Now) -> Result<(Option<Timestamp>, Timestamp), Fault> {
@@ -65,13 +71,13 @@ fn schedule(row: &Row) -> Result<Schedule, Fault> {
     Ok(schedule)
 }
 
-pub(crate) async fn list_slots(conn: &mut Conn, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
+pub(crate) async fn list_slots(conn: &mut Conn, unreadable: &Unreadable, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
     let mut page = Page::new(query.limit);
     while page.wants_more() {
         let (before, asked) = (page.before(query.cursor), page.wanted());
         let params: [&(dyn ToSql + Sync); 4] = [&query.tenant.as_str(), &&*query.schedule, &before, &bounded(asked)];
         let rows = conn.rows(include_str!("../../queries/list_slots.sql"), &params).await?;
-        page.take(asked, &rows, |row| Ok(Some(serde_json::from_str(get(row, 1)?)?)))?;
+        page.take(unreadable, "slot", asked, &rows, |row| Ok(Some(serde_json::from_str(get(row, 1)?)?)))?;
     }
     Ok(page.done())
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals};
+use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{bounded, get, text};
@@ -26,17 +27,21 @@ pub(crate) async fn open_edges(conn: &mut Conn) -> Result<Vec<EdgeRow>, Fault> {
     Ok(edges)
 }
 
-pub(crate) async fn open_sessions(conn: &mut Conn) -> Result<Vec<SessionRow>, Fault> {
-    sessions(&conn.rows(include_str!("../../queries/open_sessions.sql"), &[]).await?)
+pub(crate) async fn open_sessions(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+    sessions(unreadable, &conn.rows(include_str!("../../queries/open_sessions.sql"), &[]).await?)
 }
 
-pub(crate) async fn closed_holding(conn: &mut Conn) -> Result<Vec<SessionRow>, Fault> {
-    sessions(&conn.rows(include_str!("../../queries/closed_holding.sql"), &[]).await?)
+pub(crate) async fn closed_holding(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+    sessions(unreadable, &conn.rows(include_str!("../../queries/closed_holding.sql"), &[]).await?)
 }
 
 /// In the order of their names, which is ours and not the database's.
-fn sessions(rows: &[Row]) -> Result<Vec<SessionRow>, Fault> {
-    let mut sessions = rows.iter().map(session).collect::<Result<Vec<_>, Fault>>()?;
+fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, Fault> {
+    let mut sessions = Vec::with_capacity(rows.len());
+    for row in rows {
+        let name = text(row, 0)?;
+        sessions.extend(or_told(unreadable, || format!("session {name}"), session(row))?);
+    }
     sessions.sort_unstable_by(|a, b| a.session.cmp(&b.session));
     Ok(sessions)
 }

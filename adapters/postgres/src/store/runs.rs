@@ -55,11 +55,11 @@ impl Runs for PostgresStore {
     }
 
     async fn list_runs(&self, query: RunQuery) -> Result<Listing<RunHead>, StoreError> {
-        ask!(self, Reads, conn => reads::list_runs(conn, &query))
+        ask!(self, Reads, conn => reads::list_runs(conn, &self.unreadable, &query))
     }
 
     async fn news(&self, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, StoreError> {
-        ask!(self, Reads, conn => reads::news(conn, runs, limit))
+        ask!(self, Reads, conn => reads::news(conn, &self.unreadable, runs, limit))
     }
 
     async fn unheard(&self, age: Duration, limit: usize) -> Result<Vec<RunId>, StoreError> {
@@ -71,7 +71,7 @@ impl Runs for PostgresStore {
     }
 
     async fn memos(&self, keys: &[MemoKey]) -> Result<Vec<Option<Earlier>>, StoreError> {
-        ask!(self, Reads, conn => reads::memos(conn, self.now(), keys))
+        ask!(self, Reads, conn => reads::memos(conn, &self.unreadable, self.now(), keys))
     }
 
     async fn live_runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {

@@ -40,7 +40,7 @@ impl Schedules for PostgresStore {
     }
 
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {
-        ask!(self, Reads, conn => reads::due_schedules(conn, self.now(), limit))
+        ask!(self, Reads, conn => reads::due_schedules(conn, &self.unreadable, self.now(), limit))
     }
 
     async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
@@ -48,6 +48,6 @@ impl Schedules for PostgresStore {
     }
 
     async fn list_slots(&self, query: SlotQuery) -> Result<Listing<Slot>, StoreError> {
-        ask!(self, Reads, conn => reads::list_slots(conn, &query))
+        ask!(self, Reads, conn => reads::list_slots(conn, &self.unreadable, &query))
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn place(url: &str) -> Config {
 /// How the row of a job is spoilt behind the Store's back.
 pub(crate) fn spoils(config: &Config) -> impl Fn(JobId) -> Spoiling + Send + Sync + 'static {
     let config = config.clone();
-    move |id| {
+    move |id: JobId| -> Spoiling {
         let config = config.clone();
         Box::pin(async move {
             let client = client(&config).await;
