@@ -13,6 +13,7 @@ use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
 
 use crate::Inner;
+use crate::damage::Found;
 use crate::edge::Freed;
 use crate::error::ApiError;
 use crate::health::moved;
@@ -109,9 +110,9 @@ impl Inner {
         }
         let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
         let ids: Vec<_> = next.iter().map(|job| job.request.job_id.clone()).collect();
-        let Ok(stored) = self.ports.store.load(&ids).await else { return Err(StoreError::UnknownOutcome(text)) };
-        let outcome = |(next, stored): (&&Job, Option<Job>)| match stored {
-            Some(stored) if is_what_we_wrote(next, &stored) => Ok(stored.seq),
+        let Ok(stored) = self.load_each(&ids).await else { return Err(StoreError::UnknownOutcome(text)) };
+        let outcome = |(next, stored): (&&Job, Found<Job>)| match stored {
+            Found::There(stored) if is_what_we_wrote(next, &stored) => Ok(stored.seq),
             _ => Err(ChangeError::Conflict),
         };
         Ok(next.iter().zip(stored).map(outcome).collect())
@@ -240,18 +241,19 @@ impl Inner {
         results: &mut [Option<Driven>],
     ) -> Result<(Vec<(Arc<Job>, Input)>, Vec<usize>), StoreError> {
         let ids: Vec<_> = again.iter().map(|(_, job, _)| job.request.job_id.clone()).collect();
-        let fresh = self.ports.store.load(&ids).await?;
+        let fresh = self.load_each(&ids).await?;
         let mut jobs = Vec::new();
         let mut places = Vec::new();
         for ((place, before, input), job) in again.into_iter().zip(fresh) {
             match job {
                 // The job did not move, so the evidence did not hold: deciding the same again would fail the same.
-                Some(job) if job.version == before.version => results[place] = Some(Err(Undriven::Contended)),
-                Some(job) => {
+                Found::There(job) if job.version == before.version => results[place] = Some(Err(Undriven::Contended)),
+                Found::Unreadable => results[place] = Some(Err(Undriven::Contended)),
+                Found::There(job) => {
                     jobs.push((Arc::new(job), input));
                     places.push(place);
                 }
-                None => results[place] = Some(Err(Undriven::Illegal(Illegal::Superseded))),
+                Found::Gone => results[place] = Some(Err(Undriven::Illegal(Illegal::Superseded))),
             }
         }
         Ok((jobs, places))
@@ -337,7 +339,8 @@ pub(crate) type Driven = Result<Arc<Job>, Undriven>;
 pub(crate) enum Undriven {
     /// It no longer applies.
     Illegal(Illegal),
-    /// Not decided: its evidence did not hold, or others were faster too often. Nothing may be concluded from it.
+    /// Not decided: its evidence did not hold, others were faster too often, or what it is now cannot be read. Nothing may be
+    /// concluded from it.
     Contended,
 }
 

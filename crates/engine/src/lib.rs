@@ -8,6 +8,7 @@ mod access;
 mod admission;
 mod commit;
 mod config;
+mod damage;
 mod edge;
 mod error;
 mod families;
@@ -95,6 +96,8 @@ pub(crate) struct Inner {
     pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
     pub(crate) health: loops::Health,
+    /// Rows that cannot be decoded.
+    pub(crate) damage: damage::Damage,
     pub(crate) watch: health::Watch,
     /// What nobody can ever take as things are.
     pub(crate) hopeless: loops::Hopeless,
@@ -146,6 +149,7 @@ impl Engine {
             admission: admission::Admission::default(),
             wake: Wakeups::default(),
             health: loops::Health::new(&settings),
+            damage: damage::Damage::default(),
             watch: health::Watch::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),

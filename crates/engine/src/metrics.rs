@@ -119,6 +119,7 @@ pub struct Metrics {
     by_priority: Arc<[PriorityCounters; 4]>,
     reaped: Family<ByReason, Counter>,
     ready_rows: Counter,
+    unreadable_rows: Counter,
     described: Arc<[Described]>,
     pub access: AccessMetrics,
     pub(crate) admission: AdmissionMetrics,
@@ -144,10 +145,14 @@ impl Metrics {
         registry.register("reaped", "Attempts taken from workers that lost, never started or overran them", reaped.clone());
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
+        let unreadable_rows = Counter::default();
+        let help = "Rows of the Store that were passed by because they cannot be decoded; each counts whenever it is met";
+        registry.register("store_unreadable_rows", help, unreadable_rows.clone());
         Self {
             by_priority,
             reaped,
             ready_rows,
+            unreadable_rows,
             access: AccessMetrics::new(&mut registry),
             admission: AdmissionMetrics::new(&mut registry),
             families: FamilyMetrics::new(&mut registry),
@@ -243,6 +248,10 @@ impl Metrics {
 
     pub(crate) fn read_ready(&self, rows: usize) {
         self.ready_rows.inc_by(rows as u64);
+    }
+
+    pub(crate) fn unreadable(&self, rows: u64) {
+        self.unreadable_rows.inc_by(rows);
     }
 
     pub(crate) fn set_levels(&self, levels: &Levels) {

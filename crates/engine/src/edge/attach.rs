@@ -19,6 +19,7 @@ use super::outbound::Outbound;
 use super::sessions::{Freed, Held, Leaving, Session};
 use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
 use crate::commit::Undriven;
+use crate::damage::Found;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -235,9 +236,14 @@ impl Inner {
             return Ok(strangers);
         }
         let ids: Vec<_> = strangers.iter().map(|item| item.job_id.clone()).collect();
-        let jobs = self.ports.store.load(&ids).await?;
-        let may_win = |job: &Option<Job>, token: &AttemptToken| {
-            let Some(job) = job.as_ref() else { return false };
+        let jobs = self.load_each(&ids).await?;
+        let may_win = |job: &Found<Job>, token: &AttemptToken| {
+            let job = match job {
+                Found::There(job) => job,
+                Found::Gone => return false,
+                // Nobody may be stopped for what nobody can read.
+                Found::Unreadable => return true,
+            };
             let life = &job.life;
             // Held under an earlier session of the same worker, whose journal outlived it.
             let held = job.holder().is_some() && life.attempt.token == *token;

@@ -175,8 +175,9 @@ impl Inner {
             return Vec::new();
         }
         loop {
-            match self.ports.store.load(ids).await {
-                Ok(jobs) => return jobs,
+            match self.load_each(ids).await {
+                // What cannot be read cannot be sent: its claim is settled like that of a job that is gone.
+                Ok(jobs) => return jobs.into_iter().map(crate::damage::Found::there).collect(),
                 Err(error) => {
                     self.health.store_failed(&error);
                     tracing::warn!(%error, jobs = ids.len(), "claimed jobs could not be read yet");

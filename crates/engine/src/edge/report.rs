@@ -17,6 +17,7 @@ use super::sessions::Session;
 use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
+use crate::damage::Found;
 use crate::metrics::Phase;
 
 /// Why a result came out unscanned.
@@ -113,7 +114,7 @@ impl Inner {
         results: &[ResultReport],
     ) -> Result<Vec<(AttemptToken, Acknowledged)>, StoreError> {
         self.edge.note_runs(session, results.iter().filter(|result| ran(&result.outcome)).map(|result| &result.token));
-        let known = self.known(session, epoch, results).await?;
+        let (known, unread) = self.known(session, epoch, results).await?;
         let mut steps = self.check_outputs(results, &known).await.into_iter();
         let mut inputs = Vec::with_capacity(results.len());
         for (result, known) in results.iter().zip(&known) {
@@ -128,6 +129,10 @@ impl Inner {
         let mut acks = Vec::with_capacity(results.len());
         let (mut over, mut superseded) = (Vec::with_capacity(results.len()), Vec::new());
         for (result, known) in results.iter().zip(known) {
+            // Nobody knows whether it counts: its worker keeps it until the job can be read again.
+            if unread.contains(&result.token) {
+                continue;
+            }
             let acknowledged = match known.and_then(|_| driven.next()) {
                 // On record, so that it can be undone, and no result of the job.
                 Some(Ok(job)) if job.took_late(&result.token) => Acknowledged::Superseded,
@@ -210,8 +215,15 @@ impl Inner {
         }
     }
 
-    /// The jobs of these results: from memory, and from the Store where memory does not have them.
-    async fn known(&self, session: &SessionId, epoch: u64, results: &[ResultReport]) -> Result<Vec<Known>, StoreError> {
+    /// The jobs of these results: from memory, and from the Store where memory does not have them. Apart from them, the attempts
+    /// whose jobs cannot be read.
+    async fn known(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        results: &[ResultReport],
+    ) -> Result<(Vec<Known>, BTreeSet<AttemptToken>), StoreError> {
+        let mut unread = BTreeSet::new();
         let mut known = self
             .edge
             .with(session, epoch, |s| {
@@ -223,11 +235,17 @@ impl Inner {
         let missing: Vec<usize> = (0..results.len()).filter(|i| known[*i].is_none()).collect();
         if !missing.is_empty() {
             let ids: Vec<_> = missing.iter().map(|i| results[*i].job_id.clone()).collect();
-            for (i, job) in missing.into_iter().zip(self.ports.store.load(&ids).await?) {
-                known[i] = job.map(|job| (Arc::new(job), None));
+            for (i, job) in missing.into_iter().zip(self.load_each(&ids).await?) {
+                match job {
+                    Found::There(job) => known[i] = Some((Arc::new(job), None)),
+                    Found::Gone => {}
+                    Found::Unreadable => {
+                        unread.insert(results[i].token.clone());
+                    }
+                }
             }
         }
-        Ok(known)
+        Ok((known, unread))
     }
 
     async fn take_beat(&self, session: &SessionId, epoch: u64, beat: Beat) {

@@ -21,6 +21,7 @@ pub enum Trouble {
     StoreFull,
     StoreDamaged,
     LoopStuck,
+    RowsUnreadable,
     NoLeader,
     LanesAway,
     KernelAway,
@@ -29,7 +30,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
@@ -37,6 +38,7 @@ impl Trouble {
         Self::StoreFull,
         Self::StoreDamaged,
         Self::LoopStuck,
+        Self::RowsUnreadable,
         Self::NoLeader,
         Self::LanesAway,
         Self::KernelAway,
@@ -53,6 +55,7 @@ impl Trouble {
             Self::StoreFull => "store_full",
             Self::StoreDamaged => "store_damaged",
             Self::LoopStuck => "loop_stuck",
+            Self::RowsUnreadable => "rows_unreadable",
             Self::NoLeader => "no_leader",
             Self::LanesAway => "lanes_away",
             Self::KernelAway => "kernel_away",
@@ -72,7 +75,12 @@ impl Trouble {
             | Self::StoreFull
             | Self::StoreDamaged
             | Self::LoopStuck => true,
-            Self::NoLeader | Self::LanesAway | Self::KernelAway | Self::BusAway | Self::OutboxLate => false,
+            Self::RowsUnreadable
+            | Self::NoLeader
+            | Self::LanesAway
+            | Self::KernelAway
+            | Self::BusAway
+            | Self::OutboxLate => false,
         }
     }
 
@@ -93,6 +101,10 @@ impl Trouble {
             Self::StoreDamaged => "stop writing to it and look at the log; restore the Store from a backup if need be",
             Self::LoopStuck => {
                 "restart this process: nothing acknowledged is lost by that; keep its log, this is a defect worth reporting"
+            }
+            Self::RowsUnreadable => {
+                "the row that is named is passed by, and its neighbours go on: upgrade this process if a newer version wrote it; \
+                 else mend the row, or restore it from a backup. The log names each of them once"
             }
             Self::NoLeader => "start a process with the role that is named, or find out why the running ones do not lead",
             Self::LanesAway => "bring Redis back: until then nothing new is claimed, and submits and results go on",
@@ -116,6 +128,7 @@ pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
         store(view),
         (stage == Stage::Starting).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
         stuck.map(|loops| (Trouble::LoopStuck, format!("these loops have not moved: {loops}"))),
+        view.unreadable.as_ref().map(|row| (Trouble::RowsUnreadable, format!("a row of the Store cannot be read: {row}"))),
         vacant.map(|leases| (Trouble::NoLeader, format!("nobody leads {leases}"))),
         lanes(view),
         (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),

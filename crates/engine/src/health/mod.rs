@@ -106,6 +106,8 @@ pub struct HealthView {
     pub alone: bool,
     pub up_for: Duration,
     pub store: StoreView,
+    /// A row that could not be read lately, and why.
+    pub unreadable: Option<Arc<str>>,
     pub lanes: Condition,
     /// Why rings do not reach other processes, if they do not.
     pub bus_away: Option<String>,
@@ -164,6 +166,7 @@ impl Engine {
             alone: inner.settings.exclusive_store,
             up_for: inner.watch.began.elapsed(),
             store: StoreView { took: seen.took(), state: seen.state },
+            unreadable: inner.health.damage(),
             lanes: inner.lanes.lock().clone(),
             bus_away: inner.ports.bus.away(),
             outbox_late: inner.outgoing.late(),

@@ -16,6 +16,7 @@ pub(super) async fn run(inner: Arc<Inner>, recovered: Timestamp, mut stop: watch
     while tick(&mut stop, inner.settings.due_every).await {
         if let Err(error) = inner.due_once(&mut pump).await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("due");
             tracing::warn!(%error, "due jobs could not be read; trying again with the next tick");
         }
     }

@@ -15,6 +15,7 @@ use super::round::Round;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::commit::Undriven;
+use crate::damage::Found;
 use crate::families::{BELIEVED_FOR, Calls};
 use crate::health::moved;
 
@@ -105,13 +106,13 @@ impl Inner {
     }
 
     async fn gather(&self, parents: &[JobId]) -> Result<(), StoreError> {
-        let jobs = self.ports.store.load(parents).await?;
-        self.open_barriers(jobs.into_iter().flatten().collect()).await.1
+        let jobs = self.load_each(parents).await?;
+        self.open_barriers(jobs.into_iter().filter_map(Found::there).collect()).await.1
     }
 
     async fn disown_called(&self, parents: &[JobId]) -> Result<(), StoreError> {
-        let jobs = self.ports.store.load(parents).await?;
-        self.disown_all(jobs.into_iter().flatten().collect()).await
+        let jobs = self.load_each(parents).await?;
+        self.disown_all(jobs.into_iter().filter_map(Found::there).collect()).await
     }
 
     /// F-2: those go on that have no child under way. The others are handed back as they are, without those that could not be
@@ -175,9 +176,11 @@ impl Inner {
             let Some((last, _)) = live.last() else { break };
             after = *last;
             let ids: Vec<JobId> = live.into_iter().map(|(_, id)| id).collect();
-            let jobs = self.ports.store.load(&ids).await?;
+            let jobs = self.load_each(&ids).await?;
+            // One that nobody can read is not stopped, and must not be forgotten.
+            all &= !jobs.iter().any(|job| matches!(job, Found::Unreadable));
             let cancel = |job| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note.clone()) });
-            let driven = self.drive(jobs.into_iter().flatten().map(cancel).collect()).await?;
+            let driven = self.drive(jobs.into_iter().filter_map(Found::there).map(cancel).collect()).await?;
             // Work that is done and only waits for its check ends by itself.
             let over = |illegal: &Illegal| matches!(illegal, Illegal::Terminal(_) | Illegal::OutputCheck);
             all &= driven.iter().all(|one| match one {

@@ -20,6 +20,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             }
             Err(error) => {
                 inner.health.store_failed(&error);
+                inner.metrics.loops.failed("feed");
                 tracing::warn!(%error, "ready jobs could not be read; trying again in a second");
             }
         }

@@ -4,6 +4,7 @@
 //! workers wait for say something about that: one query that is too slow for its deadline must not keep everybody from being
 //! called late or lost for as long as it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_ports::StoreError;
@@ -11,6 +12,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::Settings;
+
+/// A row that cannot be read is told of for so long after it was last met: longer than everything is looked through.
+const TOLD_FOR: Duration = Duration::from_secs(300);
 
 pub(crate) struct Health {
     /// When this process began to listen: what was before nobody could hear.
@@ -22,6 +26,8 @@ pub(crate) struct Health {
     /// The longest that a trouble counts for while this edge is renewed all the same.
     defer_max: Duration,
     state: Mutex<State>,
+    /// A row that cannot be read, and when it was last met.
+    damage: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 #[derive(Default)]
@@ -47,15 +53,28 @@ impl Health {
             trusted: settings.edge_renew * 2,
             defer_max: settings.defer_max,
             state: Mutex::default(),
+            damage: Mutex::default(),
         }
     }
 
     /// A call failed that workers wait for: what they report, or what is decided for them. A row that cannot be read says nothing
     /// about whether others can be stored.
     pub(crate) fn cut_off(&self, error: &StoreError) {
-        if !matches!(error, StoreError::Corrupt(_)) {
-            self.unheard();
+        match error {
+            StoreError::Corrupt(text) => self.damaged(text),
+            _ => self.unheard(),
         }
+    }
+
+    /// Something cannot be read.
+    pub(crate) fn damaged(&self, what: &str) {
+        *self.damage.lock() = Some((Instant::now(), what.into()));
+    }
+
+    /// What could not be read lately.
+    pub(crate) fn damage(&self) -> Option<Arc<str>> {
+        let damage = self.damage.lock();
+        damage.as_ref().filter(|(at, _)| at.elapsed() < TOLD_FOR).map(|(_, what)| what.clone())
     }
 
     /// A worker spoke, and could not be taken up.
@@ -65,9 +84,12 @@ impl Health {
 
     /// Some other call failed. That says something only if this edge was not renewed lately either: its renewal may hang.
     pub(crate) fn store_failed(&self, error: &StoreError) {
+        if let StoreError::Corrupt(text) = error {
+            return self.damaged(text);
+        }
         let mut state = self.state.lock();
         let renewed = state.renewed.is_some_and(|at| at.elapsed() <= self.trusted);
-        if !renewed && !matches!(error, StoreError::Corrupt(_)) {
+        if !renewed {
             state.troubled(self.window);
         }
     }
@@ -78,8 +100,9 @@ impl Health {
     }
 
     pub(crate) fn not_renewed(&self, error: &StoreError) {
-        if !matches!(error, StoreError::Corrupt(_)) {
-            self.stood_still();
+        match error {
+            StoreError::Corrupt(text) => self.damaged(text),
+            _ => self.stood_still(),
         }
     }
 

@@ -16,6 +16,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.ledger_once(&mut after).await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("ledger");
             tracing::warn!(%error, "bypassed jobs could not be judged; trying again with the next tick");
         }
     }

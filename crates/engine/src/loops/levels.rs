@@ -53,6 +53,7 @@ fn say_if_away(was_away: bool, why: Option<&LanesAway>) -> bool {
 
 impl Inner {
     async fn levels_once(&self) -> Result<Result<(), LanesAway>, StoreError> {
+        self.look_for_damage();
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
         self.metrics.sharing.bus_is(self.ports.bus.away().as_deref());
         self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());

@@ -43,6 +43,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         if let Err(error) = relayed {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("outbox");
             tracing::warn!(%error, "the outbox could not be read; its rows wait for the next round");
         }
     }

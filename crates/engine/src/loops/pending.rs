@@ -15,6 +15,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.pending_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("pending");
             tracing::warn!(%error, "pending jobs could not be judged; trying again with the next tick");
         }
     }
@@ -25,26 +26,34 @@ impl Inner {
         if !self.leads(Lead::Pending, self.settings.expire_every).await? {
             return Ok(());
         }
-        let (mut after, mut left) = (ReadyKey::default(), self.released_at_once());
+        let (mut after, mut left, mut judged) = (ReadyKey::default(), self.released_at_once(), Ok(()));
         // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
         while left > 0 && self.ports.kernel.ready() {
             let jobs = self.ports.store.pending(after, self.settings.batch_max.min(left)).await?;
-            let Some(last) = jobs.last() else { return Ok(()) };
+            let Some(last) = jobs.last() else { return judged };
             after = last.ready_key();
             left -= jobs.len().min(left);
             // F-2: a parent whose children have all ended is not late.
             let (jobs, looked) = self.open_barriers(jobs).await;
             let inputs = jobs.into_iter().map(|job| (Arc::new(job), Input::Judged)).collect();
-            let driven = self.drive(inputs).await?;
+            let driven = match self.drive(inputs).await {
+                Ok(driven) => driven,
+                // One page's damage must not keep the pages behind it waiting.
+                Err(error @ StoreError::Corrupt(_)) => {
+                    judged = judged.and(Err(error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
                 self.metrics.topics.replayed(&job.request.topic);
             }
-            looked?;
+            judged = judged.and(looked);
             if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
-                return Ok(());
+                return judged;
             }
         }
-        Ok(())
+        judged
     }
 
     /// Jobs of one round, of each kind that asks a kernel which may have been away.

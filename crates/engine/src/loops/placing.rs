@@ -39,6 +39,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
         if let Err(error) = inner.placing_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("placing");
             tracing::warn!(%error, "jobs that nobody can take could not be given up; trying again with the next tick");
         }
     }
@@ -58,13 +59,15 @@ impl Inner {
             return Ok(());
         }
         let Ok(depths) = self.ports.lanes.depths(usize::MAX).await else { return Ok(()) };
+        let mut placed = Ok(());
         for depth in depths {
             let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) else { continue };
             if depth.oldest.is_none_or(|oldest| oldest.due_at <= now - span) {
-                self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await?;
+                // One lane must not keep the others from being given up.
+                placed = placed.and(self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await);
             }
         }
-        Ok(())
+        placed
     }
 
     /// Ends the jobs of one lane that waited since before `before`, oldest first.

@@ -27,6 +27,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         if let Err(error) = inner.reoffer_once(all).await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("reoffer");
             tracing::warn!(%error, "lanes could not be compared; trying again with the next tick");
         }
     }
@@ -44,11 +45,18 @@ impl Inner {
             let Ok(depths) = self.ports.lanes.depths(LANES).await else { return Ok(()) };
             depths.into_iter().map(|depth| depth.lane).collect()
         };
+        // One lane's damage must not hide the lanes behind it.
+        let mut compared = Ok(());
         for lane in lanes {
-            let head = self.ports.store.ready(&lane, None, HEAD).await?;
-            self.metrics.read_ready(head.len());
-            self.offer(head.into_iter().map(Arc::new).collect()).await;
+            match self.ports.store.ready(&lane, None, HEAD).await {
+                Ok(head) => {
+                    self.metrics.read_ready(head.len());
+                    self.offer(head.into_iter().map(Arc::new).collect()).await;
+                }
+                Err(error @ StoreError::Corrupt(_)) => compared = compared.and(Err(error)),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        compared
     }
 }

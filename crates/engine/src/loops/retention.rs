@@ -13,6 +13,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.prune_every).await {
         if let Err(error) = inner.retention_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("retention");
             tracing::warn!(%error, "ended jobs could not be pruned; trying again with the next tick");
         }
     }

@@ -69,9 +69,9 @@ impl Inner {
             self.metrics.runs.swept(Swept::default());
             return Ok(());
         }
-        if let Err(error) = self.steps_once(called.clone()).await {
-            self.orchestra.put_back(called);
-            return Err(error);
+        let stepped = self.step_called(called).await;
+        if stepped.as_ref().is_err_and(|error| !error.is_damage()) {
+            return stepped;
         }
         if now >= rounds.sweep_at {
             rounds.swept = self.sweep(rounds.swept.as_ref(), &mut rounds.counted).await?;
@@ -81,7 +81,30 @@ impl Inner {
             // The next page comes with the next tick, so that runs move between pages.
             rounds.sweep_at = now + if rounds.swept.is_some() { every } else { self.settings.sweep_every };
         }
-        Ok(())
+        stepped
+    }
+
+    /// If something makes no sense among many, each is tried alone: the others move on, and that one waits for its next call.
+    async fn step_called(&self, called: Vec<RunId>) -> Result<(), StoreError> {
+        let mut stepped = self.steps_once(called.clone()).await;
+        if stepped.as_ref().is_err_and(StoreError::is_damage) && called.len() > 1 {
+            stepped = self.step_each(&called).await;
+        }
+        if stepped.as_ref().is_err_and(|error| !error.is_damage()) {
+            self.orchestra.put_back(called);
+        }
+        stepped
+    }
+
+    async fn step_each(&self, called: &[RunId]) -> Result<(), StoreError> {
+        let mut stepped = Ok(());
+        for id in called {
+            match self.steps_once(vec![id.clone()]).await {
+                Err(error) if !error.is_damage() => return Err(error),
+                one => stepped = stepped.and(one),
+            }
+        }
+        stepped
     }
 
     /// What rings did not tell of, and what only time brings.

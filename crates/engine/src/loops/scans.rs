@@ -48,6 +48,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         if let Err(error) = inner.scans_once(came, &mut outage).await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("scans");
             tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
         }
     }
@@ -109,7 +110,14 @@ impl Inner {
     }
 
     async fn scan(&self, job: Job) -> Result<Scan, StoreError> {
-        let detail = self.ports.store.detail(&job.request.job_id).await?;
+        let detail = match self.ports.store.detail(&job.request.job_id).await {
+            // It is owed until somebody can read it, and must not keep the others from being scanned.
+            Err(error @ StoreError::Corrupt(_)) => {
+                self.health.store_failed(&error);
+                return Ok(Scan::NotOwed);
+            }
+            detail => detail?,
+        };
         let Some((job, result)) = detail.and_then(|detail| Some((detail.job, detail.result?))) else {
             return Ok(Scan::NotOwed);
         };

@@ -39,6 +39,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             Ok(next) => next.map_or(every, |next| next.min(every)),
             Err(error) => {
                 inner.health.store_failed(&error);
+                inner.metrics.loops.failed("schedules");
                 tracing::warn!(%error, "schedules could not be turned; trying again with the next tick");
                 every
             }

@@ -16,6 +16,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.seal_every).await {
         if let Err(error) = inner.seals_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("seals");
             tracing::warn!(%error, "the audit trail could not be sealed; trying again with the next tick");
         }
     }

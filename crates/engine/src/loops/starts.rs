@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
+use crate::damage::Found;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.start_flush).await {
@@ -56,7 +57,7 @@ impl Inner {
         let ids: Vec<_> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
         // Until it is known better, the start is still to be stored.
         self.edge.put_starts_back(jobs);
-        for job in self.ports.store.load(&ids).await?.into_iter().flatten() {
+        for job in self.load_each(&ids).await?.into_iter().filter_map(Found::there) {
             self.edge.update(&Arc::new(job));
         }
         Ok(())

@@ -32,7 +32,26 @@ struct ByState {
 }
 
 /// Loops that list what they look for. Counted from nothing, so that the first failure is seen as a rise.
-const REAPERS: [&str; 4] = ["deadlines", "edges", "reap", "runs"];
+const LISTING: [&str; 18] = [
+    "deadlines",
+    "due",
+    "edges",
+    "families",
+    "feed",
+    "ledger",
+    "limits",
+    "neighbours",
+    "outbox",
+    "pending",
+    "placing",
+    "reap",
+    "reoffer",
+    "retention",
+    "runs",
+    "scans",
+    "schedules",
+    "seals",
+];
 
 #[derive(Clone)]
 pub(crate) struct LoopMetrics {
@@ -52,13 +71,13 @@ impl LoopMetrics {
         let help = "When a loop with a leader last came round here, leading or not, in seconds since 1970";
         registry.register("loop_tick_timestamp_seconds", help, ticked.clone());
         let failed = Family::<ByLoop, Counter>::default();
-        let help = "Rounds of reaping loops that the Store did not answer; the next tick tries again";
+        let help = "Rounds of loops that the Store did not answer in full; the next tick tries again";
         registry.register("reaper_list_errors", help, failed.clone());
-        for name in REAPERS {
+        for name in LISTING {
             drop(failed.get_or_create(&ByLoop { r#loop: name }));
         }
         let stale = Family::<ByState, Gauge>::default();
-        let help = "Jobs past their deadline that the last round could not end, by state; at most one page";
+        let help = "Jobs past their deadline that the last round could not end, by state";
         registry.register("stale_jobs", help, stale.clone());
         let deferred = Seconds::default();
         let help = "For how long no worker has been called lost and no attempt late, because calls that they wait for fail";
@@ -75,7 +94,7 @@ impl LoopMetrics {
         self.ticked.get_or_create(&label).set(now.as_millis() as f64 / 1e3);
     }
 
-    /// A reaper could not list what it looks for.
+    /// A loop could not list all of what it looks for.
     pub(crate) fn failed(&self, name: &'static str) {
         self.failed.get_or_create(&ByLoop { r#loop: name }).inc();
     }

@@ -12,6 +12,7 @@ use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 
 use crate::Inner;
+use crate::damage::Found;
 use crate::journal;
 use crate::metrics::Ended;
 use crate::outgoing::senders_of_runs;
@@ -225,11 +226,16 @@ impl Inner {
             return Ok(());
         }
         let (ids, notes): (Vec<JobId>, Vec<Arc<str>>) = stops.into_iter().unzip();
-        let jobs = self.ports.store.load(&ids).await?.into_iter().zip(notes);
+        let jobs = self.load_each(&ids).await?;
+        let unread = jobs.iter().filter(|job| matches!(job, Found::Unreadable)).count();
+        let jobs = jobs.into_iter().map(Found::there).zip(notes);
         let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
         let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
         self.drive(live.map(stop).collect()).await?;
-        Ok(())
+        match unread {
+            0 => Ok(()),
+            jobs => Err(StoreError::Corrupt(format!("{jobs} jobs cannot be read, so they were not stopped"))),
+        }
     }
 
     pub(super) fn platform() -> ActorId {

@@ -1,6 +1,6 @@
 //! What is remembered of runs and definitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::dag::plan::Live;
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::orphans::Watched;
 use crate::Inner;
+use crate::damage::Found;
 
 /// Rows of nodes in memory, of all runs together. Without the outputs that some of them keep, some hundred bytes each.
 const ROWS_MAX: usize = 200_000;
@@ -84,9 +85,26 @@ fn rows(live: &Flow) -> usize {
     live.run().nodes.len() + 1
 }
 
+/// What became of runs that were asked for.
+#[derive(Default)]
+pub(super) struct ReadRuns {
+    pub(super) lives: Vec<Flow>,
+    /// Their definition is not there.
+    pub(super) planless: Vec<Run>,
+    /// What nobody can read says nothing: another version of Lockgate may be able to.
+    pub(super) unreadable: BTreeSet<RunId>,
+}
+
+/// A run with its definition.
+enum Defined {
+    Flow(Flow),
+    Planless(Run),
+    Unreadable,
+}
+
 impl Inner {
-    /// These runs as they were last seen, by id; those that are gone are left out.
-    pub(super) async fn remembered(&self, ids: &[RunId]) -> Result<Vec<Flow>, StoreError> {
+    /// These runs as they were last seen, by id; those that are gone are left out. Apart from them, those that cannot be read.
+    pub(super) async fn remembered(&self, ids: &[RunId]) -> Result<(Vec<Flow>, BTreeSet<RunId>), StoreError> {
         let (mut lives, unknown) = {
             let mut runs = self.orchestra.memory.runs.lock();
             let mut lives = Vec::with_capacity(ids.len());
@@ -99,41 +117,60 @@ impl Inner {
             }
             (lives, unknown)
         };
-        if !unknown.is_empty() {
-            lives.extend(self.read_runs(&unknown).await?);
+        if unknown.is_empty() {
+            return Ok((lives, BTreeSet::new()));
         }
-        Ok(lives)
+        let read = self.readable_runs(&unknown).await?;
+        lives.extend(read.lives);
+        Ok((lives, read.unreadable))
     }
 
     /// These runs as they are.
     pub(super) async fn read_runs(&self, ids: &[RunId]) -> Result<Vec<Flow>, StoreError> {
-        Ok(self.read_all_runs(ids).await?.0)
-    }
-
-    /// The same, and those whose definition is not there or cannot be read.
-    pub(super) async fn read_all_runs(&self, ids: &[RunId]) -> Result<(Vec<Flow>, Vec<Run>), StoreError> {
         let mut lives = Vec::with_capacity(ids.len());
-        let mut planless = Vec::new();
         for run in self.ports.store.load_runs(ids).await?.into_iter().flatten() {
-            if run.head.id.is_saga() {
-                lives.push(Saga::new(run).into());
-                continue;
-            }
-            // One run that nobody can read must not stand in the way of the others.
-            match self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await {
-                Ok(Some(known)) => lives.push(Live::new(known.dag, run).into()),
-                Ok(None) => {
-                    tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
-                    planless.push(run);
-                }
-                Err(StoreError::Corrupt(error)) => {
-                    tracing::error!(run_id = %run.head.id, error, "the run cannot go on");
-                    planless.push(run);
-                }
-                Err(error) => return Err(error),
+            if let Defined::Flow(live) = self.defined(run).await? {
+                lives.push(live);
             }
         }
-        Ok((lives, planless))
+        Ok(lives)
+    }
+
+    /// The same, with those apart that cannot be read: one of them must not stand in the way of the others.
+    pub(super) async fn readable_runs(&self, ids: &[RunId]) -> Result<ReadRuns, StoreError> {
+        let mut read = ReadRuns::default();
+        for (id, found) in ids.iter().zip(self.load_each_run(ids).await?) {
+            match found {
+                Found::There(run) => match self.defined(run).await? {
+                    Defined::Flow(live) => read.lives.push(live),
+                    Defined::Planless(run) => read.planless.push(run),
+                    Defined::Unreadable => {}
+                },
+                Found::Gone => {}
+                Found::Unreadable => {
+                    read.unreadable.insert(id.clone());
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    async fn defined(&self, run: Run) -> Result<Defined, StoreError> {
+        if run.head.id.is_saga() {
+            return Ok(Defined::Flow(Saga::new(run).into()));
+        }
+        match self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await {
+            Ok(Some(known)) => Ok(Defined::Flow(Live::new(known.dag, run).into())),
+            Ok(None) => {
+                tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
+                Ok(Defined::Planless(run))
+            }
+            Err(StoreError::Corrupt(error)) => {
+                tracing::error!(run_id = %run.head.id, error, "the run cannot go on");
+                Ok(Defined::Unreadable)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A run that is over is only read again if something is heard of it.

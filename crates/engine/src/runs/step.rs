@@ -19,11 +19,13 @@ pub(super) const NEWS_MAX: usize = 5_000;
 
 impl Inner {
     /// Tells these runs what they have not heard, and does what follows. A run that changed meanwhile is called again.
-    pub(crate) async fn steps_once(&self, ids: Vec<RunId>) -> Result<(), StoreError> {
+    pub(crate) async fn steps_once(&self, mut ids: Vec<RunId>) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
-        let mut lives = self.remembered(&ids).await?;
+        let (mut lives, unreadable) = self.remembered(&ids).await?;
+        // A saga that is there and cannot be read must not be begun again.
+        ids.retain(|id| !unreadable.contains(id));
         let rows = self.ports.store.news(&ids, NEWS_MAX).await?;
         if rows.len() == NEWS_MAX {
             self.orchestra.call(ids);

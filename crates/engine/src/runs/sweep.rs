@@ -7,6 +7,7 @@ use lockgate_ports::StoreError;
 
 use super::Planned;
 use super::advance::why_stopped;
+use super::memory::ReadRuns;
 use crate::Inner;
 use crate::metrics::Swept;
 
@@ -18,14 +19,25 @@ impl Inner {
     pub(crate) async fn sweep(&self, after: Option<&RunId>, counted: &mut Swept) -> Result<Option<RunId>, StoreError> {
         let ids = self.ports.store.live_runs(after, PAGE).await?;
         // What they have to hear comes first: it may be just what is missing.
-        self.steps_once(ids.clone()).await?;
-        self.replan(&ids, counted).await?;
+        let swept = match self.steps_once(ids.clone()).await {
+            Ok(()) => self.replan(&ids, counted).await,
+            failed => failed,
+        };
+        match swept {
+            // What makes no sense makes none with the next try either: the pages behind it have their turn.
+            Err(error @ StoreError::Corrupt(_)) => {
+                self.health.store_failed(&error);
+                self.metrics.loops.failed("runs");
+                tracing::error!(%error, "a page of runs could not be planned anew; the sweep goes on behind it");
+            }
+            swept => swept?,
+        }
         Ok(ids.last().filter(|_| ids.len() == PAGE).cloned())
     }
 
     async fn replan(&self, ids: &[RunId], counted: &mut Swept) -> Result<(), StoreError> {
         let (mut planned, mut orphans) = (Vec::new(), Vec::new());
-        let (lives, planless) = self.read_all_runs(ids).await?;
+        let ReadRuns { lives, planless, .. } = self.readable_runs(ids).await?;
         for mut live in lives {
             let before = live.run().head.clone();
             counted.add(before.state);
@@ -73,8 +85,8 @@ impl Inner {
             return Ok(runs);
         }
         let ids: Vec<RunId> = runs.iter().map(|(_, id)| id.clone()).collect();
-        let found = self.ports.store.load_runs(&ids).await?;
-        Ok(runs.into_iter().zip(found).filter(|(_, run)| run.is_none()).map(|(awaited, _)| awaited).collect())
+        let found = self.load_each_run(&ids).await?;
+        Ok(runs.into_iter().zip(found).filter(|(_, run)| run.is_gone()).map(|(awaited, _)| awaited).collect())
     }
 
     /// Nodes whose job does not exist. Their news can never come.
@@ -82,7 +94,7 @@ impl Inner {
         let job = |(key, awaited)| if let Awaited::Job(id) = awaited { Some((key, id)) } else { None };
         let jobs: Vec<(NodeKey, JobId)> = live.waits().into_iter().filter_map(job).collect();
         let ids: Vec<JobId> = jobs.iter().map(|(_, id)| id.clone()).collect();
-        let found = self.ports.store.load(&ids).await?;
-        Ok(jobs.into_iter().zip(found).filter(|(_, found)| found.is_none()).map(|((key, _), _)| key).collect())
+        let found = self.load_each(&ids).await?;
+        Ok(jobs.into_iter().zip(found).filter(|(_, found)| found.is_gone()).map(|((key, _), _)| key).collect())
     }
 }

@@ -11,6 +11,7 @@ use lockgate_core::schedule::{News, Schedule, Target};
 use lockgate_ports::StoreError;
 
 use crate::Inner;
+use crate::damage::Found;
 use crate::error::ApiError;
 
 const REPLACED: &str = "the next time of its schedule replaces it";
@@ -22,13 +23,13 @@ impl Inner {
     pub(super) async fn look_for_ends(&self, schedules: &[Schedule], news: &mut News) -> Result<(), StoreError> {
         let (jobs, runs) = by_kind(schedules.iter().flat_map(Schedule::at_work));
         for some in jobs.chunks(self.settings.batch_max) {
-            let found = self.ports.store.load(some).await?;
-            let ended = some.iter().zip(found).filter(|(_, job)| job.as_ref().is_none_or(|job| job.state().is_terminal()));
+            let found = self.load_each(some).await?;
+            let ended = some.iter().zip(found).filter(|(_, job)| has_ended(job, |job| job.state().is_terminal()));
             news.ended.extend(ended.map(|(id, _)| Target::Job(id.clone())));
         }
         for some in runs.chunks(RUNS_MAX) {
-            let found = self.ports.store.load_runs(some).await?;
-            let ended = some.iter().zip(found).filter(|(_, run)| run.as_ref().is_none_or(|run| run.head.state.is_over()));
+            let found = self.load_each_run(some).await?;
+            let ended = some.iter().zip(found).filter(|(_, run)| has_ended(run, |run| run.head.state.is_over()));
             news.ended.extend(ended.map(|(id, _)| Target::Run(id.clone())));
         }
         Ok(())
@@ -54,7 +55,7 @@ impl Inner {
         if ids.is_empty() {
             return Ok(());
         }
-        let found = self.ports.store.load(&ids).await?.into_iter().flatten();
+        let found = self.load_each(&ids).await?.into_iter().filter_map(Found::there);
         let cancel = |job: Job| {
             let actor = job.request.actor.clone();
             (Arc::new(job), Input::Cancel { actor, note: Some(REPLACED.into()) })
@@ -72,6 +73,15 @@ impl Inner {
             Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
             Err(error) => tracing::warn!(run_id = %id, %error, "a run that a later time replaces was not stopped"),
         }
+    }
+}
+
+/// What cannot be read may still be at work.
+fn has_ended<T>(found: &Found<T>, is_over: impl FnOnce(&T) -> bool) -> bool {
+    match found {
+        Found::There(found) => is_over(found),
+        Found::Gone => true,
+        Found::Unreadable => false,
     }
 }
 

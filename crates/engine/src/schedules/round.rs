@@ -67,7 +67,22 @@ impl Inner {
     /// Schedules by name, as they are; those that are gone are left out.
     pub(crate) async fn load_schedules(&self, keys: &[super::ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
         let keys: Vec<(_, Arc<str>)> = keys.to_vec();
-        Ok(self.ports.store.load_schedules(&keys).await?.into_iter().flatten().collect())
+        let mut found = Vec::with_capacity(keys.len());
+        match self.ports.store.load_schedules(&keys).await {
+            Ok(schedules) => found.extend(schedules.into_iter().flatten()),
+            // One that cannot be read must not stand in the way of the others.
+            Err(StoreError::Corrupt(_)) if keys.len() > 1 => {
+                for key in &keys {
+                    match self.ports.store.load_schedules(std::slice::from_ref(key)).await {
+                        Ok(schedules) => found.extend(schedules.into_iter().flatten()),
+                        Err(error @ StoreError::Corrupt(_)) => self.health.store_failed(&error),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(found)
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::read::check_reach;
 use super::to_the_end;
+use crate::damage::Found;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -113,7 +114,7 @@ impl Inner {
     /// Those that neither live again nor were refused: others were faster with them, or their workflows are closed.
     async fn replay_page(self: &Arc<Self>, by: &Caller, letters: Vec<DeadLetter>) -> Result<Page, ApiError> {
         let ids: Vec<JobId> = letters.into_iter().map(|letter| letter.job_id).collect();
-        let jobs = self.ports.store.load(&ids).await?.into_iter().flatten().collect();
+        let jobs = self.load_each(&ids).await?.into_iter().filter_map(Found::there).collect();
         let jobs = self.revivable(jobs).await?.into_iter().flatten();
         let returning = self.admit_replays(jobs).await?;
         let replay = |job: Arc<Job>| (job, Input::Replay { actor: by.actor.clone() });

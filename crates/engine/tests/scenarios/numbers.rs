@@ -24,6 +24,7 @@ const ELSEWHERE: [(&str, &str, &str); 10] = [
     ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_reaping_deferred_seconds", "", "crates/engine/src/metrics/loops.rs"),
     ("lockgate_stale_jobs", "state", "crates/engine/src/metrics/loops.rs"),
+    ("lockgate_store_unreadable_rows_total", "", "crates/engine/tests/scenarios/spoilt.rs"),
     ("lockgate_worker_streams_cut_total", "", "crates/engine/tests/scenarios/unread.rs"),
 ];
 

@@ -22,6 +22,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// It is about what was asked for, not about the Store: the same question about something else may be answered.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt(_))
+    }
+
     pub fn certainly_not_applied(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
     }
