@@ -30,7 +30,7 @@ impl Unmoved {
     const fn as_str(self) -> &'static str {
         match self {
             Self::NothingFollows => "nothing was under way and nothing followed",
-            Self::NoPlan => "nothing was under way and its definition could not be read",
+            Self::NoPlan => "nothing was under way and its definition is not there",
         }
     }
 }

@@ -27,6 +27,7 @@ mod runs;
 mod sagas;
 mod schedules;
 mod slots;
+mod spoilt;
 mod stage;
 mod traces;
 mod unread;

@@ -1,0 +1,159 @@
+//! One job whose row cannot be decoded, among neighbours that go on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{JobState, Outcome, Reason};
+use lockgate_core::request::{Json, NewJob};
+use lockgate_engine::{Acknowledged, Assignment, FromWorker, HealthView, ResultReport, ToWorker, Trouble};
+
+use super::stage::{Hand, Stage, job};
+
+/// The second of three cannot be read.
+async fn three(stage: &Stage, new: impl Fn() -> NewJob) -> [JobId; 3] {
+    let ids = [stage.submit(new()).await, stage.submit(new()).await, stage.submit(new()).await];
+    stage.store.spoil([ids[1].clone()]);
+    ids
+}
+
+fn good() -> Outcome {
+    Outcome::Succeeded { result: Json::null() }
+}
+
+fn result(assignment: &Assignment) -> ResultReport {
+    let (job_id, token) = (assignment.job.request.job_id.clone(), assignment.job.life.attempt.token.clone());
+    ResultReport { job_id, token, outcome: good() }
+}
+
+fn names(assignments: &[Assignment]) -> BTreeSet<&JobId> {
+    assignments.iter().map(|assignment| &assignment.job.request.job_id).collect()
+}
+
+/// The next assignment, however long the worker has to wait for it.
+async fn wait_for(worker: &mut Hand) -> Assignment {
+    for _ in 0..100 {
+        worker.beat().await;
+        if let Ok(assignment) = tokio::time::timeout(Duration::from_secs(3), worker.take()).await {
+            return assignment;
+        }
+    }
+    panic!("nothing came");
+}
+
+fn told_of(health: &HealthView, id: &JobId) -> bool {
+    let of = |detail: &str| detail.contains(id.as_str());
+    health.findings.iter().any(|finding| finding.trouble == Trouble::RowsUnreadable && of(&finding.detail))
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_behind_a_spoilt_job_are_enforced_and_health_names_it() {
+    let stage = Stage::new();
+    let [a, bad, b] = three(&stage, || NewJob { deadline_ms: Some(2_000), ..job("t") }).await;
+    for id in [&a, &b] {
+        stage.until(id, |job| job.state() == JobState::Timeout).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let health = stage.engine.health().await;
+    assert!(told_of(&health, &bad), "{:?}", health.findings);
+    assert_eq!(health.status(), "degraded", "calls are served");
+    assert!(stage.number("lockgate_store_unreadable_rows_total") > 0.0);
+
+    stage.store.mend();
+    stage.until(&bad, |job| job.state() == JobState::Timeout).await;
+    tokio::time::sleep(Duration::from_secs(310)).await;
+    assert!(!told_of(&stage.engine.health().await, &bad), "it is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_and_delayed_jobs_behind_a_spoilt_one_come_when_they_are_due() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 3).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        stage.submit(job("t")).await;
+        held.push(worker.take().await);
+    }
+    for assignment in &held {
+        let again = Some(Duration::from_secs(3));
+        worker.report(assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: again }).await;
+    }
+    let bad = held[1].job.request.job_id.clone();
+    stage.store.spoil([bad.clone()]);
+    let taken = worker.take_many(2).await;
+    assert_eq!(names(&taken), [&held[0], &held[2]].map(|assignment| &assignment.job.request.job_id).into());
+
+    // All lanes are compared with the Store every other minute.
+    stage.store.mend();
+    assert_eq!(wait_for(&mut worker).await.job.request.job_id, bad);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_wait_in_a_lane_behind_a_spoilt_one_are_offered() {
+    let stage = Stage::new();
+    let [a, bad, b] = three(&stage, || job("t")).await;
+    // Nobody has them in memory any more.
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 3).await;
+    let taken = worker.take_many(2).await;
+    assert_eq!(names(&taken), [&a, &b].into());
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    worker.beat().await;
+    assert!(worker.said_now().is_none(), "what cannot be read is not sent");
+    stage.store.mend();
+    assert_eq!(wait_for(&mut worker).await.job.request.job_id, bad);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spoilt_job_that_was_claimed_does_not_hold_up_those_claimed_with_it() {
+    let stage = Stage::slim();
+    let [a, bad, b] = three(&stage, || job("t")).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 3).await;
+    assert_eq!(names(&worker.take_many(2).await), [&a, &b].into());
+    stage.store.mend();
+    assert_eq!(wait_for(&mut worker).await.job.request.job_id, bad);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_session_that_holds_a_spoilt_job_loses_the_others() {
+    let stage = Stage::new();
+    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], 3).await;
+    let [a, bad, b] = three(&stage, || job("t")).await;
+    doomed.take_many(3).await;
+    for id in [&a, &b] {
+        let lost = stage.until(id, |job| job.life.attempt.no == 2).await;
+        assert_eq!(lost.life.last_error.expect("a reason").reason, Reason::AgentLost);
+    }
+    // Whoever looks after sessions that are closed and hold something finds it again.
+    stage.store.mend();
+    stage.until(&bad, |job| job.life.attempt.no == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_holds_a_spoilt_job_attaches_and_its_other_results_are_stored() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 3).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        stage.submit(NewJob { timeout_ms: Some(3_600_000), ..job("t") }).await;
+        held.push(worker.take().await);
+    }
+    let [a, bad, b] = [0, 1, 2].map(|n: usize| held[n].job.request.job_id.clone());
+    stage.store.spoil([bad.clone()]);
+    let (inventory, highest) = worker.into_inventory();
+    let stage = stage.crash(Duration::from_secs(1)).await;
+
+    let mut worker = Hand::attach_with(&stage.engine, "w", &["t"], 3, inventory, highest).await;
+    let results: Vec<_> = held.iter().map(result).collect();
+    worker.attachment.receive(FromWorker { results, ..FromWorker::default() }).await;
+    let ToWorker::Acks(acks) = worker.next().await else { panic!("no answer to the results") };
+    let stored = |n: usize| (held[n].job.life.attempt.token.clone(), Acknowledged::Stored);
+    assert_eq!(acks, [stored(0), stored(2)], "nothing is said of what nobody can read: its worker keeps it");
+    for id in [&a, &b] {
+        assert_eq!(stage.job(id).await.state(), JobState::Succeeded);
+    }
+
+    stage.store.mend();
+    assert_eq!(worker.report(&held[1], good()).await, Acknowledged::Stored);
+    assert_eq!(stage.job(&bad).await.state(), JobState::Succeeded);
+}
