@@ -39,7 +39,7 @@ impl Inner {
             let driven = match self.drive(inputs).await {
                 Ok(driven) => driven,
                 // One page's damage must not keep the pages behind it waiting.
-                Err(error @ StoreError::Corrupt(_)) => {
+                Err(error) if error.is_damage() => {
                     judged = judged.and(Err(error));
                     continue;
                 }
@@ -48,7 +48,9 @@ impl Inner {
             for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
                 self.metrics.topics.replayed(&job.request.topic);
             }
-            judged = judged.and(looked);
+            if looked.is_err() {
+                return judged.and(looked);
+            }
             if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return judged;
             }

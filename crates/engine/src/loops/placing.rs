@@ -63,8 +63,11 @@ impl Inner {
         for depth in depths {
             let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) else { continue };
             if depth.oldest.is_none_or(|oldest| oldest.due_at <= now - span) {
-                // One lane must not keep the others from being given up.
-                placed = placed.and(self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await);
+                match self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await {
+                    // Of a Store that is away nobody needs to ask about every lane.
+                    Err(error) if !error.is_damage() => return Err(error),
+                    done => placed = placed.and(done),
+                }
             }
         }
         placed

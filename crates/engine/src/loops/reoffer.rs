@@ -53,7 +53,7 @@ impl Inner {
                     self.metrics.read_ready(head.len());
                     self.offer(head.into_iter().map(Arc::new).collect()).await;
                 }
-                Err(error @ StoreError::Corrupt(_)) => compared = compared.and(Err(error)),
+                Err(error) if error.is_damage() => compared = compared.and(Err(error)),
                 Err(error) => return Err(error),
             }
         }

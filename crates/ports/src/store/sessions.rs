@@ -38,10 +38,10 @@ pub trait Sessions: Send + Sync {
     /// Closes a session that still has this epoch. False when it was attached again or closed before.
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError>;
 
-    /// Sessions that are open.
+    /// Sessions that are open, without those that cannot be decoded.
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
 
-    /// Closed sessions that jobs are still bound to.
+    /// Closed sessions that jobs are still bound to, without those that cannot be decoded.
     async fn closed_holding(&self) -> Result<Vec<SessionRow>, StoreError>;
 }
 
