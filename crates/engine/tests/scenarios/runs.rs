@@ -531,6 +531,29 @@ async fn runs_of_two_processes_end_and_every_job_starts_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_read_waits_and_the_others_go_on() {
+    let stage = Stage::new();
+    stage.put(DIAMOND).await;
+    let [bad, good] =
+        [stage.begin("diamond", json!({ "who": "a" })).await, stage.begin("diamond", json!({ "who": "b" })).await];
+    for run in [&bad, &good] {
+        stage.run_until(run, |view| state(view, "first") == NodeState::Running).await;
+    }
+    stage.store.spoil_runs([bad.clone()]);
+    // Nobody remembers them any more.
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["job.a", "job.b", "job.c"], 1).await;
+    // The first job of both, and the other three of one.
+    work_off(&mut worker, 5).await;
+    stage.run_ends(&good, RunState::Succeeded).await;
+    assert!(stage.number("lockgate_store_unreadable_rows_total") > 0.0);
+
+    stage.store.mend();
+    work_off(&mut worker, 3).await;
+    stage.run_ends(&bad, RunState::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn news_that_nobody_rang_for_are_found() {
     let first = Stage::shared();
     first.put(DIAMOND).await;

@@ -106,7 +106,7 @@ async fn jobs_that_wait_in_a_lane_behind_a_spoilt_one_are_offered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_spoilt_job_that_was_claimed_does_not_hold_up_those_claimed_with_it() {
-    let stage = Stage::slim();
+    let stage = Stage::with_ids_alone();
     let [a, bad, b] = three(&stage, || job("t")).await;
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 3).await;
     assert_eq!(names(&worker.take_many(2).await), [&a, &b].into());

@@ -50,8 +50,9 @@ pub(super) struct Data {
     pub(super) credentials: BTreeMap<CredentialId, Credential>,
     /// Whoever had a job or a run since it was last erased.
     pub(super) tenants: BTreeSet<TenantId>,
-    /// Jobs whose rows cannot be decoded.
+    /// Jobs and runs whose rows cannot be decoded.
     pub(super) spoilt: BTreeSet<JobId>,
+    pub(super) spoilt_runs: BTreeSet<RunId>,
     pub(super) unreadable: Arc<Unreadable>,
 }
 
@@ -156,6 +157,13 @@ impl Data {
     pub(super) fn decode(&self, ids: &[JobId]) -> Result<(), StoreError> {
         match ids.iter().find(|id| self.spoilt.contains(id)) {
             Some(id) => Err(StoreError::Corrupt(format!("job {id} was spoilt"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn decode_runs(&self, ids: &[RunId]) -> Result<(), StoreError> {
+        match ids.iter().find(|id| self.spoilt_runs.contains(id)) {
+            Some(id) => Err(StoreError::Corrupt(format!("run {id} was spoilt"))),
             None => Ok(()),
         }
     }

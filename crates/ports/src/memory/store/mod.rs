@@ -198,11 +198,14 @@ impl Runs for MemoryStore {
 
     async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError> {
         let (data, _) = self.open();
+        data.decode_runs(ids)?;
         Ok(ids.iter().map(|id| data.run_since(id, 0)).collect())
     }
 
     async fn run_since(&self, id: &RunId, version: i64) -> Result<Option<Run>, StoreError> {
-        Ok(self.open().0.run_since(id, version))
+        let (data, _) = self.open();
+        data.decode_runs(std::slice::from_ref(id))?;
+        Ok(data.run_since(id, version))
     }
 
     async fn run_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<(RunId, RequestHash)>, StoreError> {

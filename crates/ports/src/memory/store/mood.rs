@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockgate_core::ids::{JobId, SessionId};
+use lockgate_core::ids::{JobId, RunId, SessionId};
 use lockgate_core::job::JobState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -71,9 +71,16 @@ impl MemoryStore {
         self.open().0.spoilt.extend(jobs);
     }
 
+    /// The same of runs.
+    pub fn spoil_runs(&self, runs: impl IntoIterator<Item = RunId>) {
+        self.open().0.spoilt_runs.extend(runs);
+    }
+
     /// Every row can be decoded again.
     pub fn mend(&self) {
-        self.open().0.spoilt.clear();
+        let (mut data, _) = self.open();
+        data.spoilt.clear();
+        data.spoilt_runs.clear();
     }
 }
 
