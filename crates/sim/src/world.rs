@@ -219,7 +219,7 @@ impl World {
             process.link.disturb(trouble, until);
             tokio::time::sleep_until(until).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Everything ends, nobody is left behind, and every place is free. If not, what the witness saw may say why.

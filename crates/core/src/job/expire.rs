@@ -1,5 +1,7 @@
 //! A timer fired: the deadline, the attempt's timeout, or its time to start has passed.
 
+use std::time::Duration;
+
 use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
 use crate::retry::backoff;
 
@@ -28,7 +30,7 @@ impl Job {
                 return Err(Illegal::NotDue);
             }
             let evidence = Evidence::Reached(binding.start_by);
-            return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, env);
+            return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, Duration::ZERO, env);
         }
         if binding.timeout_at <= env.now {
             let mut transition = Transition::from(self);

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
+use crate::damage::Found;
 
 /// What the last look found. Another process may be about to say something that explains it: only what is found again at the next
 /// look is wrong.
@@ -26,6 +27,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.limits_every).await {
         if let Err(error) = inner.limits_once(&mut doubts).await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("limits");
             tracing::warn!(%error, "limits could not be compared; trying again with the next tick");
         }
     }
@@ -45,12 +47,12 @@ impl Inner {
         };
         let counted: BTreeSet<AttemptToken> = counted.into_iter().collect();
         let open = self.ports.store.open_sessions().await?;
-        let held = self.held_by(&open).await?;
+        let (held, unreadable) = self.held_by_these(&open).await?;
         let tokens: BTreeSet<AttemptToken> = held.iter().map(|hold| hold.token.clone()).collect();
         doubts.uncounted = tokens.difference(&counted).cloned().collect();
         self.count_missed(held, &before.uncounted, &doubts.uncounted).await;
-        let Some(leaving) = self.edge.leaving(&open) else {
-            // Somebody whom nobody here can hear may be waiting for a worker to let go.
+        let Some(leaving) = self.edge.leaving(&open).filter(|_| !unreadable) else {
+            // Somebody whom nobody here can hear may be waiting for a worker to let go, or hold what nobody here can read.
             doubts.over = before.over;
             return Ok(());
         };
@@ -82,28 +84,30 @@ impl Inner {
 
     /// Every attempt that the Store says a worker holds.
     pub(crate) async fn held_by_workers(&self) -> Result<Vec<Hold>, StoreError> {
-        self.held_by(&self.ports.store.open_sessions().await?).await
+        Ok(self.held_by_these(&self.ports.store.open_sessions().await?).await?.0)
     }
 
-    /// What these sessions hold by the Store, and those that are closed.
-    async fn held_by(&self, open: &[SessionRow]) -> Result<Vec<Hold>, StoreError> {
+    /// What these sessions hold by the Store, and those that are closed; and whether some of it cannot be read.
+    async fn held_by_these(&self, open: &[SessionRow]) -> Result<(Vec<Hold>, bool), StoreError> {
         let closed = self.ports.store.closed_holding().await?;
         let pool = |row: &SessionRow| (row.session.clone(), row.profile.pool.clone());
         let pools: BTreeMap<SessionId, PoolName> = open.iter().chain(&closed).map(pool).collect();
         let sessions: Vec<SessionId> = pools.keys().cloned().collect();
         let bound = self.ports.store.bound(&sessions).await?;
         let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
-        let mut holds = Vec::with_capacity(ids.len());
+        let (mut holds, mut unreadable) = (Vec::with_capacity(ids.len()), false);
         for page in ids.chunks(self.settings.batch_max) {
             // One that moved on since, or whose result waits to be checked, is not held, or by another worker that is known here, or
             // begins only now.
-            for job in self.ports.store.load(page).await?.into_iter().flatten() {
+            for found in self.load_each(page).await? {
+                unreadable |= matches!(found, Found::Unreadable);
+                let Some(job) = found.there() else { continue };
                 if let Some(pool) = job.holder().and_then(|binding| pools.get(&binding.session)) {
                     holds.push(Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() });
                 }
             }
         }
-        Ok(holds)
+        Ok((holds, unreadable))
     }
 }
 

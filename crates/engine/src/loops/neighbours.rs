@@ -46,6 +46,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         };
         if let Err(error) = looked {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("neighbours");
             tracing::warn!(%error, "what other processes did could not be read; trying again with the next tick");
         }
     }
@@ -80,9 +81,9 @@ impl Inner {
             return Ok(());
         }
         let ids: Vec<JobId> = held.iter().map(|job| job.request.job_id.clone()).collect();
-        let stored = self.ports.store.load(&ids).await?;
+        let stored = self.load_each(&ids).await?;
         for (held, stored) in held.iter().zip(stored) {
-            let Some(stored) = stored.filter(|stored| is_over(held, stored)) else { continue };
+            let Some(stored) = stored.there().filter(|stored| is_over(held, stored)) else { continue };
             self.stop_held(held, &stored).await;
         }
         Ok(())

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
+use crate::damage::Found;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = Instant::now();
@@ -33,12 +34,10 @@ impl Inner {
     pub(crate) async fn reap_once(&self) -> Result<(), StoreError> {
         let Some(before) = Instant::now().checked_sub(self.settings.lost_after) else { return Ok(()) };
         // What ended in time while the Store was away waits to be stored: it must not be called late.
-        if self.health.could_store_since(before) {
-            self.reap_overdue(before).await?;
-        }
+        let overdue = if self.health.could_store_since(before) { self.reap_overdue(before).await } else { Ok(()) };
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
         if !self.health.could_hear_since(before) {
-            return Ok(());
+            return overdue;
         }
         for (session, epoch) in self.edge.silent(self.settings.lost_after) {
             // The others are silent with the next tick too, unless they come back meanwhile.
@@ -48,7 +47,7 @@ impl Inner {
             tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
             self.close_and_lose(&session, epoch).await?;
         }
-        Ok(())
+        overdue
     }
 
     /// The worker enforces timeouts first; this catches workers that do not.
@@ -102,7 +101,7 @@ impl Inner {
             if soon.is_empty() {
                 break;
             }
-            let jobs = self.ports.store.load(soon).await?.into_iter().flatten();
+            let jobs = self.load_each(soon).await?.into_iter().filter_map(Found::there);
             // What was bound a moment ago may be held by another one by now.
             let held = jobs.filter(|job| is_held_by(job, session)).map(Arc::new).collect();
             self.lose(session, held, &evidence).await?;

@@ -98,7 +98,7 @@ pub(super) struct ReadRuns {
 /// A run with its definition.
 enum Defined {
     Flow(Flow),
-    Planless(Run),
+    Planless(Box<Run>),
     Unreadable,
 }
 
@@ -143,7 +143,7 @@ impl Inner {
             match found {
                 Found::There(run) => match self.defined(run).await? {
                     Defined::Flow(live) => read.lives.push(live),
-                    Defined::Planless(run) => read.planless.push(run),
+                    Defined::Planless(run) => read.planless.push(*run),
                     Defined::Unreadable => {}
                 },
                 Found::Gone => {}
@@ -163,7 +163,7 @@ impl Inner {
             Ok(Some(known)) => Ok(Defined::Flow(Live::new(known.dag, run).into())),
             Ok(None) => {
                 tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
-                Ok(Defined::Planless(run))
+                Ok(Defined::Planless(Box::new(run)))
             }
             Err(StoreError::Corrupt(error)) => {
                 tracing::error!(run_id = %run.head.id, error, "the run cannot go on");

@@ -12,7 +12,7 @@ use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 use super::stage::{Hand, Stage, caller, job};
 
 /// Families that this load cannot move: their labels, and the test that does.
-const ELSEWHERE: [(&str, &str, &str); 10] = [
+const ELSEWHERE: [(&str, &str, &str); 13] = [
     ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
     ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
     ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),

@@ -82,7 +82,7 @@ async fn a_run_that_waits_for_nothing_is_ended_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_definition_is_gone_or_unreadable_is_ended_once_its_jobs_are() {
+async fn a_run_whose_definition_is_gone_is_ended_once_its_jobs_are_and_one_that_cannot_be_read_is_left() {
     let stage = Stage::new();
     stage.put(PAIR).await;
     let audit = AuditEntry {
@@ -115,13 +115,14 @@ async fn a_run_whose_definition_is_gone_or_unreadable_is_ended_once_its_jobs_are
     for assignment in worker.take_many(2).await {
         worker.report(&assignment, done()).await;
     }
-    for id in [&gone, &unread] {
-        let run = ended(&stage, id).await;
-        assert_eq!((run.head.state, run.nodes[&FIRST].state), (RunState::Failed, NodeState::Failed));
-        assert!(is_orphaned(&run), "{run:?}");
-        assert!(stage.store.news(std::slice::from_ref(id), 10).await.expect("read").is_empty(), "nobody is called again");
-    }
-    orphans(&stage, 2.0);
+    let run = ended(&stage, &gone).await;
+    assert_eq!((run.head.state, run.nodes[&FIRST].state), (RunState::Failed, NodeState::Failed));
+    assert!(is_orphaned(&run), "{run:?}");
+    assert!(stage.store.news(std::slice::from_ref(&gone), 10).await.expect("read").is_empty(), "nobody is called again");
+    // A later version of Lockgate may be able to go on with it.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(stored(&stage, &unread).await.head.state, RunState::Running);
+    orphans(&stage, 1.0);
 }
 
 /// A worker that beats until it is given something.

@@ -327,7 +327,12 @@ async fn a_sibling_that_was_cancelled_and_done_all_the_same_is_undone_once() {
         assert_eq!(worker.report_late(&b, done()).await, Acknowledged::Superseded, "said again");
         let mut undone = Vec::new();
         while undone.len() < 2 {
-            let ToWorker::Assign(undos) = worker.next().await else { continue };
+            // What the dead process sent comes again when its session is over, and until then somebody has to be there.
+            let Some(ToWorker::Assign(undos)) = worker.said_now() else {
+                worker.beat().await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            };
             for undo in &undos {
                 undone.push(what(undo));
                 worker.report_late(undo, done()).await;

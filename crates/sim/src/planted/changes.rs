@@ -30,12 +30,15 @@ pub(super) fn note_losses(known: &mut Lost, changes: &[Change]) {
     }
 }
 
-pub(super) fn keep_guess(known: &Lost, job: &mut Job) {
-    let lost = known.get(&(job.request.job_id.clone(), job.life.no));
-    if let Some(lost) = lost.filter(|_| job.life.state == JobState::Running) {
+/// Once for each loss: a job that is never seen at work would never end.
+pub(super) fn keep_guess(known: &mut Lost, job: &mut Job) {
+    if job.life.state != JobState::Running {
+        return;
+    }
+    if let Some(lost) = known.remove(&(job.request.job_id.clone(), job.life.no)) {
         job.life.state = JobState::Scheduled;
         job.life.attempt.binding = None;
-        job.life.lost = Some(lost.clone());
+        job.life.lost = Some(lost);
     }
 }
 

@@ -314,8 +314,8 @@ impl Planted {
     /// Jobs as they are read one by one.
     pub(crate) fn loaded(&self, mut jobs: Vec<Option<Job>>) -> Vec<Option<Job>> {
         if self.is(Bug::GuessesKept) {
-            let lost = self.lost.lock();
-            jobs.iter_mut().flatten().for_each(|job| changes::keep_guess(&lost, job));
+            let mut lost = self.lost.lock();
+            jobs.iter_mut().flatten().for_each(|job| changes::keep_guess(&mut lost, job));
         }
         jobs
     }

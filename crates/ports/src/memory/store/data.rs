@@ -155,14 +155,14 @@ impl Data {
 
     /// Asked of what somebody names.
     pub(super) fn decode(&self, ids: &[JobId]) -> Result<(), StoreError> {
-        match ids.iter().find(|id| self.spoilt.contains(id)) {
+        match ids.iter().find(|id| self.spoilt.contains(*id)) {
             Some(id) => Err(StoreError::Corrupt(format!("job {id} was spoilt"))),
             None => Ok(()),
         }
     }
 
     pub(super) fn decode_runs(&self, ids: &[RunId]) -> Result<(), StoreError> {
-        match ids.iter().find(|id| self.spoilt_runs.contains(id)) {
+        match ids.iter().find(|id| self.spoilt_runs.contains(*id)) {
             Some(id) => Err(StoreError::Corrupt(format!("run {id} was spoilt"))),
             None => Ok(()),
         }
