@@ -2,6 +2,7 @@
 //! it, and it can stand still: whatever it asks or is told goes on later, as if nothing had been.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -32,10 +33,12 @@ impl Link {
         self.until(Trouble::CutOff).is_some()
     }
 
-    /// Waits until the process does not stand still.
-    pub(crate) async fn thawed(&self) {
+    /// Waits until the process does not stand still. How long that took.
+    pub(crate) async fn thawed(&self) -> Duration {
+        let asked = Instant::now();
         while let Some(until) = self.until(Trouble::Stalled) {
             tokio::time::sleep_until(until).await;
         }
+        asked.elapsed()
     }
 }

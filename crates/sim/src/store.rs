@@ -52,9 +52,13 @@ impl FaultyStore {
         if self.faults.inject(1, Fault::Crash) {
             self.crash().await;
         }
-        self.link.thawed().await;
+        let stood = self.link.thawed().await;
         self.lifeline.alive_or_never().await;
         self.planted.flush(&self.disk).await;
+        if stood >= CALL_DEADLINE {
+            // Whoever waited finds that it waited for too long.
+            return Err(StoreError::Unavailable("simulated: no answer in time".into()));
+        }
         if self.link.is_cut_off() || self.faults.inject(1, Fault::CallHung) {
             tokio::time::sleep(CALL_DEADLINE).await;
             return Err(StoreError::Unavailable("simulated: no answer in time".into()));
@@ -86,8 +90,11 @@ impl FaultyStore {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
         }
-        self.link.thawed().await;
+        let stood = self.link.thawed().await;
         self.lifeline.alive_or_never().await;
+        if stood >= CALL_DEADLINE {
+            return Err(StoreError::UnknownOutcome("simulated: no answer in time".into()));
+        }
         if self.link.is_cut_off() || self.faults.inject(1, Fault::CallHung) {
             tokio::time::sleep(CALL_DEADLINE).await;
             return Err(StoreError::UnknownOutcome("simulated: no answer in time".into()));

@@ -39,6 +39,18 @@ pub(crate) struct StrangerView {
 }
 
 impl Edge {
+    /// An attach that its caller gave up may come late, and takes the session from where its worker is: nothing could be sent to it
+    /// any more. Whose stream ends attaches anew.
+    pub(crate) fn cut_overtaken(&self, open: &[SessionRow]) {
+        let mut state = self.state.lock();
+        for row in open {
+            if let Some(session) = state.sessions.get_mut(&row.session).filter(|session| session.epoch < row.epoch) {
+                session.outbound.close();
+                state.touch(&row.session);
+            }
+        }
+    }
+
     /// These are all that is attached elsewhere. Nobody here sends to them; they only count when somebody asks whether a job
     /// could ever run.
     pub(crate) fn meet(&self, others: impl Iterator<Item = SessionRow>) {

@@ -56,6 +56,7 @@ impl Inner {
     pub(crate) async fn neighbours_once(&self) -> Result<(), StoreError> {
         let own = self.edge.id();
         let open = self.ports.store.open_sessions().await?;
+        self.edge.cut_overtaken(&open);
         let (here, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.edge == own);
         self.edge.meet(others.into_iter().filter(|row| !row.edge_closed));
         let leaving: Vec<SessionId> = here.iter().filter(|row| row.sent_away).map(|row| row.session.clone()).collect();

@@ -72,3 +72,26 @@ async fn who_attaches_to_a_process_whose_edge_was_closed_is_told_to_come_again()
     assert!(matches!(refused, Err(ApiError::Unavailable(_))), "it would be lost as soon as somebody looks");
     assert_eq!(stage.store.open_sessions().await.expect("memory"), []);
 }
+
+/// An attach whose caller had given it up came late, and took the session from under its worker.
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_session_was_taken_by_a_late_attach_comes_again_and_loses_nothing() {
+    for stage in [Stage::new(), Stage::shared()] {
+        let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+        let id = stage.submit(job("t")).await;
+        let assignment = worker.take().await;
+        worker.start(&assignment).await;
+        attach_unheard(&stage, "w").await;
+        let taken = Instant::now();
+        tokio::time::timeout(Duration::from_secs(5), worker.attachment.given_up()).await.expect("its stream ends");
+        let (held, highest) = worker.into_inventory();
+        let mut worker = Hand::attach_with(&stage.engine, "w", &["t"], 1, held, highest).await;
+        while taken.elapsed() < Duration::from_secs(40) {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            worker.beat().await;
+        }
+        worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+        let ended = stage.until(&id, |job| job.state() == JobState::Succeeded).await;
+        assert_eq!(ended.life.attempt.no, 1);
+    }
+}
