@@ -45,7 +45,9 @@ impl Inner {
         }
         if gateway && self.settings.exclusive_store {
             // Where there are neighbours, whoever looks at them sees to it.
-            self.close_unknown(self.ports.store.open_sessions().await?).await?;
+            let open = self.ports.store.open_sessions().await?;
+            self.edge.cut_overtaken(&open);
+            self.close_unknown(open).await?;
         }
         let leads = scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?;
         if !gateway {
