@@ -188,7 +188,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
-        ask!(self, Reads, conn => reads::children(conn, &self.unreadable, &query))
+        ask!(self, Reads, conn => reads::children(conn, &query))
     }
 
     async fn live_children(

@@ -74,8 +74,14 @@ impl Fault {
     pub(crate) fn is_of_one_row(&self) -> bool {
         match self {
             Self::Row(_) => true,
-            // Errors without a code are rusqlite's own: a column that is not what the schema says.
-            Self::Sql(error) => error.sqlite_error_code().is_none(),
+            // A column that is not what the schema says. Any other error is one of the statement.
+            Self::Sql(error) => matches!(
+                error,
+                Error::FromSqlConversionFailure(..)
+                    | Error::InvalidColumnType(..)
+                    | Error::IntegralValueOutOfRange(..)
+                    | Error::Utf8Error(..)
+            ),
         }
     }
 

@@ -183,7 +183,7 @@ impl Jobs for SqliteStore {
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
-        self.walk(move |conn, unreadable| reads::children(conn, unreadable, &query)).await
+        self.readers.run(move |conn| reads::children(conn, &query)).await
     }
 
     async fn live_children(

@@ -116,6 +116,9 @@ pub(crate) async fn ready(
 /// Before all of them.
 const START: (i64, i64) = (i64::MIN, i64::MIN);
 
+/// Jobs that are asked for the name of their lane at once.
+const NAMED_BY: usize = 100;
+
 fn in_lane(now: Now, lane: i64) -> Queue {
     Queue { sql: include_str!("../../queries/ready.sql"), now, lane: Some(lane) }
 }
@@ -127,7 +130,7 @@ pub(crate) async fn ready_lanes(conn: &mut Conn, unreadable: &Unreadable, now: N
             Ok(job) => Some(job.lane()),
             // Another job of the lane knows its name as well.
             Err(Fault::Row(_)) => {
-                let others = in_lane(now, get(&row, 7)?).read(conn, unreadable, START, 1).await?;
+                let others = in_lane(now, get(&row, 7)?).read(conn, unreadable, START, NAMED_BY).await?;
                 others.first().map(Job::lane)
             }
             Err(fault) => return Err(fault),
@@ -214,25 +217,21 @@ pub(crate) async fn under_way(conn: &mut Conn, lives: &[(JobId, u32)]) -> Result
     rows.iter().map(|row| Ok(get::<Option<i64>>(row, 0)?.map(JobSeq))).collect()
 }
 
-pub(crate) async fn children(conn: &mut Conn, unreadable: &Unreadable, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+pub(crate) async fn children(conn: &mut Conn, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
     let (parent, life, limit) = (query.parent.as_str(), i64::from(query.life), bounded(query.limit));
     let params: [&(dyn ToSql + Sync); 5] = [&parent, &life, &query.after.0, &limit, &bounded(query.bytes)];
     let rows = conn.rows(include_str!("../../queries/children.sql"), &params).await?;
-    let child = |row: &Row| {
+    let child = |row| {
         let job = row::job(row, Json::null())?;
         let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
         Ok(Child { job, result })
     };
-    let (mut items, mut last) = (Vec::with_capacity(rows.len()), None);
-    for row in &rows {
-        let id = get::<&str>(row, 8)?;
-        items.extend(or_told(unreadable, || format!("job {id}"), child(row))?);
-        last = Some(Cursor(get(row, 0)?));
-    }
+    let items = rows.iter().map(child).collect::<Result<Vec<Child>, Fault>>()?;
     // How many there were before those that do not fit were left out.
     let found = rows.first().map_or(Ok(0), |row| get::<i64>(row, 7))?;
-    let full = found == limit || found > bounded(rows.len());
-    Ok(Listing { items, next: last.filter(|_| full) })
+    let full = found == limit || found > bounded(items.len());
+    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
+    Ok(Listing { items, next })
 }
 
 pub(crate) async fn live_children(

@@ -172,23 +172,21 @@ pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 
 /// One by one, so that what does not fit is not read.
-pub(crate) fn children(conn: &Connection, unreadable: &Unreadable, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
     let params = params![query.parent.as_str(), query.life, query.after.0, bounded(query.limit)];
     let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
     let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, seqs.len() == query.limit);
-    let mut last = None;
     for seq in seqs {
-        if let Some(child) = or_left_out(conn, unreadable, seq, child(conn, seq))?.flatten() {
-            bytes += child.bytes();
-            if !items.is_empty() && bytes > query.bytes {
-                full = true;
-                break;
-            }
-            items.push(child);
+        let Some(child) = child(conn, seq)? else { continue };
+        bytes += child.bytes();
+        if !items.is_empty() && bytes > query.bytes {
+            full = true;
+            break;
         }
-        last = Some(seq);
+        items.push(child);
     }
-    Ok(Listing { items, next: last.filter(|_| full).map(Cursor) })
+    let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
+    Ok(Listing { items, next })
 }
 
 fn child(conn: &Connection, seq: i64) -> Result<Option<Child>, Fault> {

@@ -13,7 +13,7 @@ use super::stage::{
     Found, Proof, StoreHarness, allow, cancel, checked, deny, dispatch_to, fatal, ids, new_job, replay, report, success,
     verdict_on_output,
 };
-use crate::store::{ChangeError, ChildQuery, JobQuery, Kin};
+use crate::store::{ChangeError, ChildQuery, JobQuery, Kin, StoreError};
 
 /// A job that a worker holds.
 async fn parent(h: &StoreHarness, id: &str) -> Found<Job> {
@@ -158,6 +158,16 @@ async fn pages(h: &StoreHarness, bytes: usize) -> Found<Vec<usize>> {
         let Some(next) = page.next else { return Ok(pages) };
         after = JobSeq(next.0);
     }
+}
+
+/// A parent goes by what its children brought: one that is left out would be one that never was.
+pub async fn children_are_told_of_all_or_not_at_all(h: &StoreHarness) -> Proof {
+    let held = parent(h, "p").await?;
+    spawn(h, &held, &["a", "b", "c"]).await?;
+    h.spoil("p~b").await?;
+    let told = h.store.children(of_p(JobSeq::default(), usize::MAX)).await;
+    assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+    Ok(())
 }
 
 pub async fn a_page_of_children_has_no_more_bytes_than_it_may(h: &StoreHarness) -> Proof {

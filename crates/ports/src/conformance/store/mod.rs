@@ -115,6 +115,7 @@ macro_rules! store_conformance {
                 a_child_denied_at_birth_belongs_to_its_family,
                 children_come_in_order_with_results_that_are_out,
                 a_page_of_children_has_no_more_bytes_than_it_may,
+                children_are_told_of_all_or_not_at_all,
                 children_under_way_come_without_those_that_ended,
                 the_list_of_jobs_is_narrowed_to_the_children_of_one,
                 a_parent_that_waits_owes_it_until_its_barrier_opens,

@@ -141,7 +141,7 @@ impl Jobs for MemoryStore {
     }
 
     async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
-        Ok(self.open().0.children(&query))
+        self.open().0.children(&query)
     }
 
     async fn live_children(

@@ -12,7 +12,8 @@ use lockgate_core::time::Timestamp;
 
 use super::data::{Data, Row};
 use crate::store::{
-    Child, ChildQuery, Cursor, DeadLetterQuery, JobQuery, KeptLine, Kin, LOG_LINES_MAX, Listing, LogLine, has_labels,
+    Child, ChildQuery, Cursor, DeadLetterQuery, JobQuery, KeptLine, Kin, LOG_LINES_MAX, Listing, LogLine, StoreError,
+    has_labels,
 };
 
 impl Data {
@@ -98,11 +99,12 @@ impl Data {
         lives.iter().map(latest).collect()
     }
 
-    pub(super) fn children(&self, query: &ChildQuery) -> Listing<Child> {
+    pub(super) fn children(&self, query: &ChildQuery) -> Result<Listing<Child>, StoreError> {
         let later = self.jobs.range((Excluded(query.after), Unbounded)).map(|(_, row)| row);
         let theirs = later.filter(|row| is_child(row, &query.parent, Some(query.life)));
         let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, false);
-        for row in theirs.filter(|row| self.is_readable(row)) {
+        for row in theirs {
+            self.decode(std::slice::from_ref(&row.job.request.job_id))?;
             let result = row.result.clone().filter(|_| row.job.result_is_out());
             let child = Child { job: without_payload(&row.job), result };
             bytes += child.bytes();
@@ -113,7 +115,7 @@ impl Data {
             items.push(child);
         }
         let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));
-        Listing { items, next }
+        Ok(Listing { items, next })
     }
 
     pub(super) fn live_children(&self, parent: &JobId, life: u32, after: JobSeq, limit: usize) -> Vec<(JobSeq, JobId)> {
