@@ -26,6 +26,15 @@ impl<T> Found<T> {
         }
     }
 
+    /// Of what nobody can read, everything may be true.
+    pub(crate) fn may_be(&self, so: impl FnOnce(&T) -> bool) -> bool {
+        match self {
+            Self::There(found) => so(found),
+            Self::Gone => false,
+            Self::Unreadable => true,
+        }
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Gone)
     }

@@ -94,7 +94,7 @@ pub struct Settings {
     /// Jobs that wait for a verdict are judged at no more than this many a second, and so are those that ran without one, so
     /// that a kernel that was away is not met by all of them at once.
     pub release_rate: u32,
-    /// Attempts that were lost run again at no more than this many a second, so that the load of a rack that died does not come
+    /// Attempts that one process loses run again at no more than this many a second, so that the load of a rack that died does not come
     /// back as one burst.
     pub loss_rate: u32,
     /// What this process does of what all processes of an installation do together.

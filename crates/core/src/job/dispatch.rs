@@ -55,7 +55,8 @@ impl Transition {
     pub(super) fn note_start(&mut self, at: Timestamp, now: Timestamp) {
         let deadline = self.job.life.deadline_at;
         let Some(binding) = &mut self.job.life.attempt.binding else { return };
-        let (at, worker) = (at.max(binding.dispatched_at).min(now), Some(binding.worker.clone()));
+        // Clocks disagree: nothing begins before it was sent, or it would have less time than it was given.
+        let (at, worker) = (at.min(now).max(binding.dispatched_at), Some(binding.worker.clone()));
         // The worker counts from here too. The time it waited for a slot is not its own.
         let timeout_at = at + binding.timeout_at.since(binding.dispatched_at);
         binding.timeout_at = deadline.map_or(timeout_at, |deadline| deadline.min(timeout_at));

@@ -33,6 +33,8 @@ pub(super) struct Ticket {
     job: Arc<Job>,
     /// How long the claim took.
     claiming: Lap,
+    /// A place was taken for it.
+    placed: bool,
 }
 
 /// Why a ticket must be compared with the Store.
@@ -154,7 +156,7 @@ impl Inner {
                 Some(job) if is_of(&claim, &job) => {
                     let (seat, routing) = (&plan.seats[claim.seat], plan.routing.clone());
                     let (session, epoch) = (seat.session.clone(), seat.epoch);
-                    tickets.push(Ticket { session, epoch, routing, claim, job, claiming });
+                    tickets.push(Ticket { session, epoch, routing, claim, job, claiming, placed: false });
                 }
                 moved => {
                     gone.push(gone_from(&claim));
@@ -222,7 +224,7 @@ impl Inner {
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
     pub(super) fn take_places(&self, tickets: Vec<Ticket>, out: &mut Outgoing) {
-        for ticket in tickets {
+        for mut ticket in tickets {
             if !self.verdict_stands(&ticket.job) {
                 out.stale.push(ticket);
                 continue;
@@ -235,8 +237,9 @@ impl Inner {
                 out.early.push(ticket);
                 continue;
             };
-            match self.edge.reserve(&ticket.session, Arc::new(transition.job.clone())) {
+            match self.edge.reserve(&ticket.session, ticket.epoch, Arc::new(transition.job.clone())) {
                 Place::Taken => {
+                    ticket.placed = true;
                     out.steps.push(Step { before: ticket.job.clone(), transition });
                     out.sent.push(ticket);
                 }
@@ -298,9 +301,16 @@ impl Inner {
     /// Nothing of it was committed.
     async fn unsend(&self, sent: Vec<Ticket>) {
         for ticket in &sent {
-            self.edge.unreserve(&ticket.session, ticket.epoch, &ticket.job.life.attempt.token);
+            self.unreserve(ticket);
         }
         self.give_to_others(sent).await;
+    }
+
+    /// Another ticket for the same attempt may have taken the place that this one did not.
+    fn unreserve(&self, ticket: &Ticket) {
+        if ticket.placed {
+            self.edge.unreserve(&ticket.session, ticket.epoch, &ticket.job.life.attempt.token);
+        }
     }
 
     /// What another process may have a place for.
@@ -338,7 +348,7 @@ impl Inner {
                 continue;
             }
             gone.push(gone_from(&ticket.claim));
-            self.edge.unreserve(&ticket.session, ticket.epoch, token);
+            self.unreserve(&ticket);
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
                 // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.
                 let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;

@@ -93,10 +93,11 @@ impl Adrift {
             let key = (row.session.clone(), row.epoch);
             let since = before.get(&key).copied();
             // One that is seen for the first time may be attaching elsewhere at this moment.
-            if since.is_some_and(|since| since.elapsed() + spent >= row.profile.lost_after(usual)) {
+            let is_over = since.is_some_and(|since| since.elapsed() + spent >= row.profile.lost_after(usual));
+            // Also of those: not all of them may be reached.
+            looks.seen.insert(key, since.unwrap_or_else(Instant::now));
+            if is_over {
                 over.push(row);
-            } else {
-                looks.seen.insert(key, since.unwrap_or_else(Instant::now));
             }
         }
         over

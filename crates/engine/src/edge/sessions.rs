@@ -333,9 +333,10 @@ impl Edge {
 
     /// Takes a place for a job that is about to be dispatched. A draining session gives none: once it holds nothing it
     /// is dismissed, and nothing may follow that.
-    pub(super) fn reserve(&self, id: &SessionId, job: Arc<Job>) -> Place {
+    pub(super) fn reserve(&self, id: &SessionId, epoch: u64, job: Arc<Job>) -> Place {
         let mut state = self.state.lock();
-        let Some(session) = state.sessions.get_mut(id).filter(|session| !session.draining) else { return Place::Closed };
+        let session = state.sessions.get_mut(id).filter(|session| session.epoch == epoch && !session.draining);
+        let Some(session) = session else { return Place::Closed };
         match session.held.entry(job.life.attempt.token.clone()) {
             Entry::Occupied(_) => Place::Known,
             Entry::Vacant(place) => {

@@ -57,9 +57,13 @@ impl Inner {
         if !leads {
             return Ok(Closed::Nobody);
         }
-        let closed = self.close_dead_edges().await?;
-        self.lose_rest().await?;
-        Ok(closed)
+        match self.close_dead_edges().await {
+            Err(error) if !error.is_damage() => Err(error),
+            closed => {
+                self.lose_rest().await?;
+                closed
+            }
+        }
     }
 
     async fn renew_once(&self, asked: Instant) -> Result<(), StoreError> {
@@ -100,12 +104,17 @@ impl Inner {
         Ok(())
     }
 
+    /// A mass of losses must not keep this edge from being renewed: what is left is for the next round.
+    pub(super) fn give_way_at(&self) -> Instant {
+        Instant::now() + self.settings.edge_renew / 2
+    }
+
     /// Do no harm: an edge is closed only if this process watched that nobody renewed it, on time in which its own Store calls
     /// succeeded.
     async fn close_dead_edges(&self) -> Result<Closed, StoreError> {
         let Settings { edge_renew, edge_ttl, edge_grace, lost_after, .. } = self.settings;
         let open = self.ports.store.open_edges().await?;
-        let still = self.watched.still(open, edge_renew * 2, edge_ttl.max(edge_grace));
+        let still = self.watched.still(open, edge_renew * 3, edge_ttl.max(edge_grace));
         // Workers of a process that died need this long to find another one.
         let heard = Instant::now().checked_sub(edge_grace.max(lost_after));
         if heard.is_none_or(|since| !self.health.could_hear_since(since)) {
@@ -116,7 +125,11 @@ impl Inner {
             tracing::warn!(%edge, "the lease of this edge is long over; its workers must attach elsewhere");
         }
         let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
+        let until = self.give_way_at();
         for row in self.adrift.over(adrift, edge_renew, edge_ttl + edge_grace, lost_after) {
+            if Instant::now() >= until {
+                break;
+            }
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
             self.close_and_lose(&row.session, row.epoch).await?;
         }

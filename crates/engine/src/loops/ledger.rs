@@ -37,8 +37,9 @@ impl Inner {
             };
             let last = last.seq;
             left -= jobs.len().min(left);
-            let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Rejudged)).collect()).await?;
+            // Also if they cannot be judged: those behind them have their turn.
             *after = last;
+            let driven = self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Rejudged)).collect()).await?;
             let refused = |job: &&Arc<Job>| job.life.bypass.as_ref().is_some_and(|bypass| bypass.wrong);
             self.metrics.governance.bypasses_refused(driven.iter().flatten().filter(refused).count());
             // A kernel that answers under another policy has no answer for the rest either.

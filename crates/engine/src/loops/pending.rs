@@ -48,8 +48,9 @@ impl Inner {
             for job in driven.iter().flatten().filter(|job| job.state() != JobState::Pending) {
                 self.metrics.topics.replayed(&job.request.topic);
             }
-            if looked.is_err() {
-                return judged.and(looked);
+            match looked {
+                Err(error) if !error.is_damage() => return judged.and(Err(error)),
+                looked => judged = judged.and(looked),
             }
             if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return judged;

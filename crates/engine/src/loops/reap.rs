@@ -32,7 +32,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn reap_once(&self) -> Result<(), StoreError> {
-        let Some(before) = Instant::now().checked_sub(self.settings.lost_after) else { return Ok(()) };
+        let began = Instant::now();
+        let Some(before) = began.checked_sub(self.settings.lost_after) else { return Ok(()) };
         // What ended in time while the Store was away waits to be stored: it must not be called late.
         let overdue = if self.health.could_store_since(before) { self.reap_overdue(before).await } else { Ok(()) };
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
@@ -40,8 +41,9 @@ impl Inner {
             return overdue;
         }
         for (session, epoch) in self.edge.silent(self.settings.lost_after) {
-            // The others are silent with the next tick too, unless they come back meanwhile.
-            if self.turns.left() == 0 {
+            // The others are silent with the next tick too, unless they come back meanwhile. A round that takes too long would look
+            // as if the process had stood still.
+            if self.turns.left() == 0 || began.elapsed() >= self.settings.reap_every {
                 break;
             }
             tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
@@ -54,15 +56,17 @@ impl Inner {
     async fn reap_overdue(&self, heard_since: Instant) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
         let overdue = self.edge.overdue(now - self.settings.timeout_grace, heard_since);
-        let driven = self.drive(overdue.iter().map(|job| (job.clone(), Input::Woken)).collect()).await?;
-        for (held, outcome) in overdue.iter().zip(driven) {
-            match outcome {
-                Ok(job) => {
-                    let reason = job.life.last_error.as_ref().map_or(Reason::ExecutionTimeout, |failure| failure.reason);
-                    self.metrics.reaped(reason, 1);
+        for some in overdue.chunks(self.settings.batch_max) {
+            let driven = self.drive(some.iter().map(|job| (job.clone(), Input::Woken)).collect()).await?;
+            for (held, outcome) in some.iter().zip(driven) {
+                match outcome {
+                    Ok(job) => {
+                        let failure = job.life.last_error.as_ref();
+                        self.metrics.reaped(failure.map_or(Reason::ExecutionTimeout, |failure| failure.reason), 1);
+                    }
+                    Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.stop_held(held, held).await,
+                    Err(_) => {}
                 }
-                Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.stop_held(held, held).await,
-                Err(_) => {}
             }
         }
         Ok(())
@@ -111,13 +115,18 @@ impl Inner {
 
     /// What rounds before this one, or processes that died over it, left with closed sessions.
     pub(super) async fn lose_rest(&self) -> Result<(), StoreError> {
-        for row in self.ports.store.closed_holding().await? {
-            if self.turns.left() == 0 {
+        let rest = self.ports.store.closed_holding().await?;
+        let (until, mut lost) = (self.give_way_at(), Ok(()));
+        for row in rest {
+            if self.turns.left() == 0 || Instant::now() >= until {
                 break;
             }
-            self.lose_all(&row.session, row.epoch).await?;
+            match self.lose_all(&row.session, row.epoch).await {
+                Err(error) if !error.is_damage() => return Err(error),
+                one => lost = lost.and(one),
+            }
         }
-        Ok(())
+        lost
     }
 }
 

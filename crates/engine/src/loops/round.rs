@@ -41,7 +41,11 @@ impl<'a> Round<'a> {
         if self.led_at.elapsed() < self.every {
             return Ok(true);
         }
-        self.led_at = Instant::now();
-        self.inner.leads(self.lead, self.every).await
+        let asked = Instant::now();
+        let leads = self.inner.leads(self.lead, self.every).await?;
+        if leads {
+            self.led_at = asked;
+        }
+        Ok(leads)
     }
 }

@@ -91,8 +91,8 @@ pub(super) struct ReadRuns {
     pub(super) lives: Vec<Flow>,
     /// Their definition is not there.
     pub(super) planless: Vec<Run>,
-    /// What nobody can read says nothing: another version of Lockgate may be able to.
-    pub(super) unreadable: BTreeSet<RunId>,
+    /// Those, and what nobody here can read: another version of Lockgate may be able to.
+    pub(super) unmoved: BTreeSet<RunId>,
 }
 
 /// A run with its definition.
@@ -122,7 +122,7 @@ impl Inner {
         }
         let read = self.readable_runs(&unknown).await?;
         lives.extend(read.lives);
-        Ok((lives, read.unreadable))
+        Ok((lives, read.unmoved))
     }
 
     /// These runs as they are.
@@ -143,12 +143,17 @@ impl Inner {
             match found {
                 Found::There(run) => match self.defined(run).await? {
                     Defined::Flow(live) => read.lives.push(live),
-                    Defined::Planless(run) => read.planless.push(*run),
-                    Defined::Unreadable => {}
+                    Defined::Planless(run) => {
+                        read.unmoved.insert(id.clone());
+                        read.planless.push(*run);
+                    }
+                    Defined::Unreadable => {
+                        read.unmoved.insert(id.clone());
+                    }
                 },
                 Found::Gone => {}
                 Found::Unreadable => {
-                    read.unreadable.insert(id.clone());
+                    read.unmoved.insert(id.clone());
                 }
             }
         }

@@ -79,10 +79,10 @@ impl Inner {
                 Awaited::Run(id) => runs.push(id),
             }
         }
-        let jobs = self.ports.store.load(&jobs).await?;
-        let runs = self.ports.store.load_runs(&runs).await?;
-        let works = jobs.iter().flatten().any(|job| !job.state().is_terminal());
-        Ok(works || runs.iter().flatten().any(|run| !run.head.state.is_over()))
+        let jobs = self.load_each(&jobs).await?;
+        let runs = self.load_each_run(&runs).await?;
+        let works = jobs.iter().any(|found| found.may_be(|job| !job.state().is_terminal()));
+        Ok(works || runs.iter().any(|found| found.may_be(|run| !run.head.state.is_over())))
     }
 
     /// the version that stood still is in the statement. One that moved after all is called again.
