@@ -88,18 +88,22 @@ impl Inner {
     async fn follow_config(&self) -> Result<(), StoreError> {
         let timeouts = self.config.timeouts();
         // Timeouts and quotas that cannot be read leave those that are known: nobody runs where he must not.
-        if let Read::New(changed) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
+        if let (_, Read::New(changed)) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
             *self.config.timeouts.lock() = Arc::new(changed);
         }
         let quotas = self.config.quotas();
-        if let Read::New(changed) = self.changed(SnapshotKind::Quotas, quotas.snapshot(), Quotas::load).await? {
+        if let (_, Read::New(changed)) = self.changed(SnapshotKind::Quotas, quotas.snapshot(), Quotas::load).await? {
             tracing::info!(quotas = %changed.snapshot(), "quotas in force");
             *self.config.quotas.lock() = Arc::new(changed);
         }
         let known = self.routing();
-        let pools = self.changed(SnapshotKind::Pools, &known.id().pools, Pools::load).await?;
+        let (version, pools) = self.changed(SnapshotKind::Pools, &known.id().pools, Pools::load).await?;
         let read = |_: &str, text: &str| PoolStates::read(text);
-        let states = self.changed(SnapshotKind::PoolStates, &known.id().states, read).await?;
+        let (_, states) = self.changed(SnapshotKind::PoolStates, &known.id().states, read).await?;
+        // With the pools or not at all: lanes that were laid out by older ones under this version would stay so.
+        if !matches!(pools, Read::Unreadable) {
+            self.config.version.store(version, Ordering::Relaxed);
+        }
         let unreadable = matches!(pools, Read::Unreadable) || matches!(states, Read::Unreadable);
         self.config.unreadable.store(unreadable, Ordering::Relaxed);
         let (pools, states) = (pools.into_new(), states.into_new());
@@ -116,27 +120,25 @@ impl Inner {
         Ok(())
     }
 
-    /// What is in force in the Store, if it is not what is known here.
+    /// What is in force in the Store, if it is not what is known here, and its version.
     async fn changed<T, E: std::fmt::Debug>(
         &self,
         kind: SnapshotKind,
         known: &Arc<str>,
         read: impl FnOnce(&str, &str) -> Result<T, E>,
-    ) -> Result<Read<T>, StoreError> {
+    ) -> Result<(u64, Read<T>), StoreError> {
         let active = self.ports.store.active(kind).await?;
-        if kind == SnapshotKind::Pools {
-            let version = active.as_ref().map_or(0, |active| active.version);
-            self.config.version.store(version, Ordering::Relaxed);
-        }
-        let Some(active) = active.filter(|active| active.id != *known) else { return Ok(Read::Same) };
-        Ok(match read(kind.as_str(), &active.text) {
+        let version = active.as_ref().map_or(0, |active| active.version);
+        let Some(active) = active.filter(|active| active.id != *known) else { return Ok((version, Read::Same)) };
+        let read = match read(kind.as_str(), &active.text) {
             Ok(new) => Read::New(new),
             // It was checked before it was stored, so only another version of Lockgate can fail to read it.
             Err(errors) => {
                 tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "what is in force cannot be read here");
                 Read::Unreadable
             }
-        })
+        };
+        Ok((version, read))
     }
 
     /// Puts what waits into the lanes of its pools anew, once for each configuration.

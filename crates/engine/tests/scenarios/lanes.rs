@@ -13,12 +13,12 @@ use lockgate_engine::ApiError;
 use lockgate_ports::memory::MemoryLanes;
 use lockgate_ports::{
     Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
-    Settlement, TenantShare,
+    Settlement, SnapshotKind, TenantShare,
 };
 
 use tokio::sync::watch;
 
-use super::stage::{Hand, Stage, caller, job};
+use super::stage::{Hand, Kind, Stage, caller, job};
 
 /// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed.
 pub(crate) struct Distant {
@@ -26,6 +26,8 @@ pub(crate) struct Distant {
     pub(crate) off: Arc<AtomicBool>,
     /// Whether claims are answered only later.
     pub(crate) slow: Arc<watch::Sender<bool>>,
+    /// Whether they say that they know nothing.
+    pub(crate) blank: Arc<AtomicBool>,
 }
 
 impl Distant {
@@ -41,11 +43,16 @@ impl Distant {
 #[async_trait]
 impl Lanes for Distant {
     async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+        self.blank.store(false, Ordering::Relaxed);
         self.lanes.adopt(layout, held).await
     }
 
     async fn condition(&self) -> Condition {
-        if self.is_off() { Condition::Away("out of reach".into()) } else { Condition::Sound }
+        match () {
+            () if self.is_off() => Condition::Away("out of reach".into()),
+            () if self.blank.load(Ordering::Relaxed) => Condition::Blank,
+            () => Condition::Sound,
+        }
     }
 
     async fn offer(&self, jobs: Vec<Arc<Job>>) {
@@ -231,4 +238,28 @@ async fn nothing_is_freed_while_the_lanes_cannot_say_what_they_count() {
     pass(Duration::from_secs(30)).await;
     assert_eq!(stage.number("lockgate_limits_leaked_total"), 1.0);
     assert!(stage.lanes.holding().await.expect("they are in memory").is_empty());
+}
+
+/// The Store was away between two reads, and the lanes lost their memory before it was asked again.
+#[tokio::test(start_paused = true)]
+async fn lanes_are_not_laid_out_by_older_pools_under_a_newer_version() {
+    let stage = Stage::shared();
+    stage.pools("topics: {t: p}\npools: {p: {}}\n").await;
+    stage.store.keep_back(Some(SnapshotKind::PoolStates));
+    let new = "topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
+    assert!(stage.try_pools(new).await.is_err(), "they are in force, and could not be read");
+    stage.lanes_blank.store(true, Ordering::Relaxed);
+    // Somebody lays the lanes out again.
+    while stage.lanes_blank.load(Ordering::Relaxed) {
+        pass(Duration::from_millis(100)).await;
+    }
+    stage.store.keep_back(None);
+    pass(Duration::from_secs(10)).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["t"], 2)).await;
+    for _ in 0..2 {
+        stage.submit(job("t")).await;
+    }
+    worker.take().await;
+    pass(Duration::from_secs(5)).await;
+    assert!(worker.inbound_now().is_none(), "one at a time");
 }

@@ -57,6 +57,8 @@ pub(crate) struct Stage {
     pub(crate) lanes_off: Arc<AtomicBool>,
     /// Whether what is claimed comes only later.
     pub(crate) lanes_slow: Arc<watch::Sender<bool>>,
+    /// Whether the lanes have lost their memory.
+    pub(crate) lanes_blank: Arc<AtomicBool>,
     pub(crate) bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
@@ -138,12 +140,18 @@ impl Stage {
         let kernel_off = Arc::new(AtomicBool::new(false));
         let lanes_off = Arc::new(AtomicBool::new(false));
         let lanes_slow = Arc::new(watch::Sender::new(false));
+        let lanes_blank = Arc::new(AtomicBool::new(false));
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
         let outlet = Arc::new(MemoryOutlet::default());
         let ports = Ports {
             store: Arc::new(store.clone()),
-            lanes: Arc::new(Distant { lanes: lanes.clone(), off: lanes_off.clone(), slow: lanes_slow.clone() }),
+            lanes: Arc::new(Distant {
+                lanes: lanes.clone(),
+                off: lanes_off.clone(),
+                slow: lanes_slow.clone(),
+                blank: lanes_blank.clone(),
+            }),
             bus: bus.clone(),
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
@@ -166,6 +174,7 @@ impl Stage {
             lanes,
             lanes_off,
             lanes_slow,
+            lanes_blank,
             bus,
             registry,
             kernel_off,

@@ -312,6 +312,7 @@ impl Snapshots for MemoryStore {
     }
 
     async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
+        self.mood.tells(kind)?;
         Ok(self.open().0.active(kind).cloned())
     }
 

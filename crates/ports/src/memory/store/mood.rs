@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::MemoryStore;
-use crate::store::{Change, StoreError};
+use crate::store::{Change, SnapshotKind, StoreError};
 
 /// What [`check`](crate::Upkeep::check) answers. Other calls are not concerned.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,7 @@ pub enum Dispatches {
 pub(super) struct Moods {
     mood: Arc<watch::Sender<Mood>>,
     dispatches: Arc<watch::Sender<Dispatches>>,
+    kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
 }
 
@@ -59,6 +60,11 @@ impl MemoryStore {
     /// How many commits wait that dispatch something.
     pub fn held_dispatches(&self) -> usize {
         self.mood.dispatches.receiver_count()
+    }
+
+    /// What is in force of this kind cannot be read until this is taken back, as if the Store were away just then.
+    pub fn keep_back(&self, kind: Option<SnapshotKind>) {
+        *self.mood.kept_back.lock() = kind;
     }
 
     /// Whether a child of one of these is under way cannot be told from now on, as if the statement took too long.
@@ -114,6 +120,13 @@ impl Moods {
             Dispatches::FailFor(session) if to.contains(session) => Err(StoreError::Unavailable("away".to_owned())),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn tells(&self, kind: SnapshotKind) -> Result<(), StoreError> {
+        if *self.kept_back.lock() == Some(kind) {
+            return Err(StoreError::Unavailable("no answer in time".to_owned()));
+        }
+        Ok(())
     }
 
     pub(super) fn shows(&self, lives: &[(JobId, u32)]) -> Result<(), StoreError> {
