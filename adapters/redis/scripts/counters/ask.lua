@@ -1,14 +1,12 @@
 -- May one call be made? Answers with the ticket, or how long to wait; and with the standing.
 local function refused(wait_ms)
-  local shown, failures, left = standing()
-  return { 0, '0', 0, wait_ms, shown, failures, left }
+  return { 0, '0', 0, wait_ms, standing() }
 end
 
 if not epoch then
   become('closed')
 end
 if state == 'open' then
-  local left = open_left()
   if left > 0 then
     return refused(left)
   end
@@ -26,5 +24,4 @@ if state == 'half_open' then
   redis.call('PEXPIRE', STATE, KEPT_MS)
   redis.call('PEXPIRE', PROBES, KEPT_MS)
 end
-local shown, failures, left = standing()
-return { 1, epoch, probe, 0, shown, failures, left }
+return { 1, epoch, probe, 0, standing() }

@@ -19,10 +19,14 @@ end
 local known = redis.call('HMGET', STATE, 'epoch', 'state')
 local epoch, state = known[1], known[2] or 'closed'
 
+-- How long an open breaker stays so; a counter that is gone or never ends keeps nobody out. The server's clock goes on while
+-- it answers, so this is read once: what is decided and what is told of it are of one moment.
+local left = state == 'open' and math.max(redis.call('PTTL', FAILURES), 0) or 0
+
 -- Epochs grow with the clock, so that a ticket from before a wipe of the server fits no breaker after it.
 local function become(next)
   epoch = whole(math.max(tonumber(epoch or 0) + 1, now_us))
-  state = next
+  state, left = next, 0
   redis.call('HSET', STATE, 'epoch', epoch, 'state', state, 'successes', 0)
   redis.call('PEXPIRE', STATE, KEPT_MS)
   redis.call('DEL', PROBES)
@@ -30,6 +34,7 @@ end
 
 local function open()
   become('open')
+  left = OPEN_MS
   if OPEN_MS > 0 then
     redis.call('SET', FAILURES, BUDGET, 'PX', OPEN_MS)
   else
@@ -42,15 +47,9 @@ local function close()
   redis.call('DEL', FAILURES)
 end
 
--- How long an open breaker stays so; a counter that is gone or never ends keeps nobody out.
-local function open_left()
-  return math.max(redis.call('PTTL', FAILURES), 0)
-end
-
 local function standing()
   if state == 'closed' then
     return 'closed', tonumber(redis.call('GET', FAILURES) or 0), 0
   end
-  local left = state == 'open' and open_left() or 0
   return left > 0 and 'open' or 'half_open', BUDGET, left
 end
