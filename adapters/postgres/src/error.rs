@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use lockgate_ports::StoreError;
+use lockgate_ports::{Misread, StoreError};
 use tokio_postgres::error::{DbError, SqlState};
 
 /// Why a database cannot be used as a Store.
@@ -60,6 +60,12 @@ pub(crate) enum Fault {
     /// Nothing was sent.
     #[error("the server is away: {0}")]
     Away(String),
+}
+
+impl Misread for Fault {
+    fn is_of_one_row(&self) -> bool {
+        matches!(self, Self::Row(_))
+    }
 }
 
 impl From<serde_json::Error> for Fault {

@@ -164,15 +164,15 @@ impl Jobs for PostgresStore {
     }
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::due(conn, &self.unreadable, self.now(), after, limit))
+        ask!(self, Reads, conn => reads::queue(conn, &self.unreadable, reads::DUE, self.now(), after, limit))
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::pending(conn, &self.unreadable, self.now(), after, limit))
+        ask!(self, Reads, conn => reads::queue(conn, &self.unreadable, reads::PENDING, self.now(), after, limit))
     }
 
     async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
-        ask!(self, Reads, conn => reads::expired(conn, &self.unreadable, self.now(), after, limit))
+        ask!(self, Reads, conn => reads::queue(conn, &self.unreadable, reads::EXPIRED, self.now(), after, limit))
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lockgate_ports::StoreError;
+use lockgate_ports::{Misread, StoreError};
 use rusqlite::{Error, ErrorCode, ffi};
 
 /// Why a data folder could not be opened.
@@ -70,8 +70,16 @@ impl Fault {
         }
     }
 
-    /// One row makes no sense, and says nothing about the others.
-    pub(crate) fn is_of_one_row(&self) -> bool {
+    /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
+    /// what a restart will find, so the process must stop.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        let Self::Sql(Error::SqliteFailure(error, _)) = self else { return false };
+        matches!(error.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+    }
+}
+
+impl Misread for Fault {
+    fn is_of_one_row(&self) -> bool {
         match self {
             Self::Row(_) => true,
             // A column that is not what the schema says. Any other error is one of the statement.
@@ -83,13 +91,6 @@ impl Fault {
                     | Error::Utf8Error(..)
             ),
         }
-    }
-
-    /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
-    /// what a restart will find, so the process must stop.
-    pub(crate) fn is_failed_sync(&self) -> bool {
-        let Self::Sql(Error::SqliteFailure(error, _)) = self else { return false };
-        matches!(error.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
     }
 }
 

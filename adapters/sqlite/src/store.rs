@@ -155,17 +155,17 @@ impl Jobs for SqliteStore {
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.walk(move |conn, unreadable| reads::due(conn, unreadable, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::queue(conn, unreadable, reads::DUE, after, now, limit)).await
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.walk(move |conn, unreadable| reads::pending(conn, unreadable, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::queue(conn, unreadable, reads::PENDING, after, now, limit)).await
     }
 
     async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
         let now = self.clock.now();
-        self.walk(move |conn, unreadable| reads::expired(conn, unreadable, after, now, limit)).await
+        self.walk(move |conn, unreadable| reads::queue(conn, unreadable, reads::EXPIRED, after, now, limit)).await
     }
 
     async fn owing(&self, duty: Duty, after: JobSeq, limit: usize) -> Result<Vec<Job>, StoreError> {

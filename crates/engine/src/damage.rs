@@ -102,14 +102,7 @@ impl Inner {
     }
 
     fn cannot_read(&self, row: &str, why: &str) {
-        if self.damage.named.meet(row, &why) {
-            tracing::error!(
-                row,
-                why,
-                "a row cannot be read and is passed by; its neighbours go on. Was it written by a newer version, or by hand? \
-                 Upgrade this process, or mend the row"
-            );
-        }
+        self.damage.named.tell(row, &why);
         self.metrics.unreadable(1);
         self.health.damaged(&format!("{row}: {why}"));
     }

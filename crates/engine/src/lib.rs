@@ -15,6 +15,7 @@ mod families;
 mod health;
 mod journal;
 mod kernel;
+mod looks;
 mod loops;
 mod metrics;
 mod outgoing;

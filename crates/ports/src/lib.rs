@@ -35,8 +35,9 @@ pub use spans::Spans;
 pub use store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Credentials, Cursor, DagRow,
     DeadLetterQuery, EdgeRow, Erased, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing,
-    LogLine, MemoKey, Met, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery, RunRefusal, Runs,
-    ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots, Store, StoreError,
-    Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict, Unattached, Unreadable, Upkeep, Usage, has_labels,
+    LogLine, MemoKey, Met, Misread, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
+    RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
+    Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict, Unattached, Unreadable, Upkeep, Usage,
+    has_labels,
 };
 pub use tokens::{TokenError, Tokens};

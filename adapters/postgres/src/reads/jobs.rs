@@ -7,11 +7,12 @@ use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable, packed};
+use lockgate_ports::{
+    Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Misread as _, Unreadable, packed,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, lane_number, whole_job};
@@ -26,10 +27,6 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(sql: &'static str, now: Now) -> Self {
-        Self { sql, now, lane: None }
-    }
-
     async fn rows(&self, conn: &mut Conn, (time, seq): (i64, i64), limit: usize) -> Result<Vec<Row>, Fault> {
         let limit = bounded(limit);
         match &self.lane {
@@ -56,7 +53,7 @@ impl Queue {
         while jobs.len() < limit {
             let rows = self.rows(conn, after, limit).await?;
             for row in &rows {
-                jobs.extend(job_or_told(unreadable, row, 7)?);
+                jobs.extend(job_or_told(unreadable, row)?);
                 after = (get(row, 8)?, get(row, 0)?);
             }
             if rows.len() < limit {
@@ -72,10 +69,10 @@ fn key(after: ReadyKey) -> (i64, i64) {
     (after.due_at.as_millis(), after.seq.0)
 }
 
-/// The job of a row, if it can be read; its name is in one of the columns.
-fn job_or_told(unreadable: &Unreadable, row: &Row, name: usize) -> Result<Option<Job>, Fault> {
-    let id = get::<&str>(row, name)?;
-    or_told(unreadable, || format!("job {id}"), whole_job(row))
+/// The job of a row, if it can be read.
+fn job_or_told(unreadable: &Unreadable, row: &Row) -> Result<Option<Job>, Fault> {
+    let id = get::<&str>(row, 7)?;
+    unreadable.or_told(|| format!("job {id}"), whole_job(row))
 }
 
 pub(crate) async fn load(conn: &mut Conn, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
@@ -129,7 +126,7 @@ pub(crate) async fn ready_lanes(conn: &mut Conn, unreadable: &Unreadable, now: N
         let lane = match row::job(&row, Json::null()) {
             Ok(job) => Some(job.lane()),
             // Another job of the lane knows its name as well.
-            Err(Fault::Row(_)) => {
+            Err(fault) if fault.is_of_one_row() => {
                 let others = in_lane(now, get(&row, 7)?).read(conn, unreadable, START, NAMED_BY).await?;
                 others.first().map(Job::lane)
             }
@@ -142,34 +139,20 @@ pub(crate) async fn ready_lanes(conn: &mut Conn, unreadable: &Unreadable, now: N
     Ok(lanes)
 }
 
-pub(crate) async fn due(
-    conn: &mut Conn,
-    unreadable: &Unreadable,
-    now: Now,
-    after: ReadyKey,
-    limit: usize,
-) -> Result<Vec<Job>, Fault> {
-    Queue::of(include_str!("../../queries/due.sql"), now).read(conn, unreadable, key(after), limit).await
-}
+pub(crate) const DUE: &str = include_str!("../../queries/due.sql");
+pub(crate) const PENDING: &str = include_str!("../../queries/pending.sql");
+pub(crate) const EXPIRED: &str = include_str!("../../queries/expired.sql");
 
-pub(crate) async fn pending(
+/// The jobs of one of these queues, after one.
+pub(crate) async fn queue(
     conn: &mut Conn,
     unreadable: &Unreadable,
+    sql: &'static str,
     now: Now,
     after: ReadyKey,
     limit: usize,
 ) -> Result<Vec<Job>, Fault> {
-    Queue::of(include_str!("../../queries/pending.sql"), now).read(conn, unreadable, key(after), limit).await
-}
-
-pub(crate) async fn expired(
-    conn: &mut Conn,
-    unreadable: &Unreadable,
-    now: Now,
-    after: ReadyKey,
-    limit: usize,
-) -> Result<Vec<Job>, Fault> {
-    Queue::of(include_str!("../../queries/expired.sql"), now).read(conn, unreadable, key(after), limit).await
+    Queue { sql, now, lane: None }.read(conn, unreadable, key(after), limit).await
 }
 
 pub(crate) async fn owing(
@@ -184,7 +167,7 @@ pub(crate) async fn owing(
         let params: [&(dyn ToSql + Sync); 3] = [&duty.as_str(), &after, &bounded(limit)];
         let rows = conn.rows(include_str!("../../queries/owing.sql"), &params).await?;
         for row in &rows {
-            jobs.extend(job_or_told(unreadable, row, 7)?);
+            jobs.extend(job_or_told(unreadable, row)?);
             after = get(row, 0)?;
         }
         if rows.len() < limit {
@@ -248,7 +231,7 @@ pub(crate) async fn live_children(
 
 pub(crate) async fn held(conn: &mut Conn, unreadable: &Unreadable, session: &SessionId) -> Result<Vec<Job>, Fault> {
     let rows = conn.rows(include_str!("../../queries/held.sql"), &[&session.as_str()]).await?;
-    let jobs = rows.iter().map(|row| job_or_told(unreadable, row, 7)).collect::<Result<Vec<_>, Fault>>()?;
+    let jobs = rows.iter().map(|row| job_or_told(unreadable, row)).collect::<Result<Vec<_>, Fault>>()?;
     Ok(jobs.into_iter().flatten().collect())
 }
 

@@ -5,7 +5,6 @@ use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use tokio_postgres::Row;
 
-use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, state_code};
@@ -70,7 +69,7 @@ impl<T> Page<T> {
             self.rows_left -= 1;
             let number: i64 = get(row, 0)?;
             self.last = Some(number);
-            self.items.extend(or_told(unreadable, || format!("{kind} number {number}"), wanted(row))?.flatten());
+            self.items.extend(unreadable.or_told(|| format!("{kind} number {number}"), wanted(row))?.flatten());
         }
         self.over = rows.len() < asked;
         Ok(())

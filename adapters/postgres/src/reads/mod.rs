@@ -1,7 +1,6 @@
 //! Queries, each one statement: it sees one state of the database, with everything committed before the call.
 
 mod credentials;
-mod damage;
 mod jobs;
 mod lists;
 mod names;
@@ -13,7 +12,7 @@ mod trail;
 
 pub(crate) use credentials::{credential, credential_row, credentials};
 pub(crate) use jobs::{
-    bound, children, detail, due, events, expired, family, held, live_children, load, logs, owing, pending, ready,
+    DUE, EXPIRED, PENDING, bound, children, detail, events, family, held, live_children, load, logs, owing, queue, ready,
     ready_lanes, under_way,
 };
 pub(crate) use lists::{dead_letters, list};

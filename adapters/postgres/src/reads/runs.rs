@@ -12,7 +12,6 @@ use lockgate_ports::{Listing, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::damage::or_told;
 use super::lists::{Page, ROWS_MAX};
 use crate::conn::Conn;
 use crate::error::Fault;
@@ -115,7 +114,7 @@ pub(crate) async fn news(
     let mut news = Vec::with_capacity(rows.len());
     for row in &rows {
         let (no, run): (i64, _) = (get(row, 7)?, RunId::new(text(row, 8)?));
-        let what = or_told(unreadable, || format!("news {no} of run {run}"), told(row))?;
+        let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(row))?;
         news.extend(what.map(|what| NewsRow { no, run, what }));
     }
     Ok(news)
@@ -145,7 +144,7 @@ pub(crate) async fn memos(
     for row in &rows {
         let key = MemoKey { tenant: TenantId::new(text(row, 7)?), key: text(row, 8)? };
         let seq: Option<i64> = get(row, 0)?;
-        let told = or_told(unreadable, || format!("job number {}", seq.unwrap_or_default()), told(row))?;
+        let told = unreadable.or_told(|| format!("job number {}", seq.unwrap_or_default()), told(row))?;
         if let Some(Told::Job { job, result: Some(result) }) = told
             && job.state() == JobState::Succeeded
         {

@@ -11,7 +11,6 @@ use lockgate_ports::{Listing, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::damage::or_told;
 use super::lists::Page;
 use crate::conn::Conn;
 use crate::error::Fault;
@@ -50,7 +49,7 @@ pub(crate) async fn due_schedules(
     let mut due = Vec::with_capacity(rows.len());
     for row in &rows {
         let (tenant, name) = (text(row, 0)?, text(row, 1)?);
-        due.extend(or_told(unreadable, || format!("schedule {name} of {tenant}"), schedule(row))?);
+        due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
     }
     Ok(due)
 }

@@ -9,7 +9,6 @@ use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, Session
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::damage::or_told;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{bounded, get, text};
@@ -40,7 +39,7 @@ fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, Fa
     let mut sessions = Vec::with_capacity(rows.len());
     for row in rows {
         let name = text(row, 0)?;
-        sessions.extend(or_told(unreadable, || format!("session {name}"), session(row))?);
+        sessions.extend(unreadable.or_told(|| format!("session {name}"), session(row))?);
     }
     sessions.sort_unstable_by(|a, b| a.session.cmp(&b.session));
     Ok(sessions)

@@ -8,7 +8,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable, packed};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::damage::{EVERY_ROW, or_left_out, or_told, readable};
+use super::damage::{EVERY_ROW, name_of, readable};
 use super::{bounded, collect};
 use crate::error::Fault;
 use crate::row;
@@ -70,7 +70,7 @@ pub(crate) fn ready_lanes(conn: &Connection, unreadable: &Unreadable, now: Times
     let found = collect(conn, include_str!("../../queries/ready_lanes.sql"), [now.as_millis()], |row| {
         let (key, waiting) = (row.get_ref(0)?.as_str()?, row.get::<_, i64>(1)?);
         let lane = serde_json::from_str::<LaneKey>(key).map_err(Fault::from);
-        let lane = or_told(unreadable, || format!("lane {key}"), lane)?;
+        let lane = unreadable.or_told(|| format!("lane {key}"), lane)?;
         Ok(lane.map(|lane| (lane, waiting.unsigned_abs())))
     })?;
     let mut lanes: Vec<_> = found.into_iter().flatten().collect();
@@ -78,8 +78,12 @@ pub(crate) fn ready_lanes(conn: &Connection, unreadable: &Unreadable, now: Times
     Ok(lanes)
 }
 
-/// Jobs by a time and their number, after one.
-fn queue(
+pub(crate) const DUE: &str = include_str!("../../queries/due.sql");
+pub(crate) const PENDING: &str = include_str!("../../queries/pending.sql");
+pub(crate) const EXPIRED: &str = include_str!("../../queries/expired.sql");
+
+/// The jobs of one of these queues, after one.
+pub(crate) fn queue(
     conn: &Connection,
     unreadable: &Unreadable,
     sql: &str,
@@ -89,36 +93,6 @@ fn queue(
 ) -> Result<Vec<Job>, Fault> {
     let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), EVERY_ROW];
     readable(conn, unreadable, sql, params, limit)
-}
-
-pub(crate) fn due(
-    conn: &Connection,
-    unreadable: &Unreadable,
-    after: ReadyKey,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Job>, Fault> {
-    queue(conn, unreadable, include_str!("../../queries/due.sql"), after, now, limit)
-}
-
-pub(crate) fn pending(
-    conn: &Connection,
-    unreadable: &Unreadable,
-    after: ReadyKey,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Job>, Fault> {
-    queue(conn, unreadable, include_str!("../../queries/pending.sql"), after, now, limit)
-}
-
-pub(crate) fn expired(
-    conn: &Connection,
-    unreadable: &Unreadable,
-    after: ReadyKey,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Job>, Fault> {
-    queue(conn, unreadable, include_str!("../../queries/expired.sql"), after, now, limit)
 }
 
 pub(super) const OWING: &str = "SELECT seq FROM duties WHERE kind = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
@@ -140,7 +114,7 @@ pub(crate) fn owing(
     {
         let seq: i64 = row.get(0)?;
         let job = load_one(conn, seq).and_then(|job| job.ok_or_else(not_there));
-        jobs.extend(or_left_out(conn, unreadable, seq, job)?);
+        jobs.extend(unreadable.or_told(|| name_of(conn, seq), job)?);
     }
     Ok(jobs)
 }

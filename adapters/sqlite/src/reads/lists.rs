@@ -5,7 +5,7 @@ use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use rusqlite::{Connection, Row, params};
 
-use super::damage::{or_left_out, or_told};
+use super::damage::name_of;
 use crate::error::Fault;
 use crate::row::{self, priority_code, state_code};
 
@@ -70,7 +70,7 @@ pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery)
         if let Some(row) = if from_live { live } else { ended } {
             let seq: i64 = row.get(0)?;
             page.look_at(seq);
-            page.items.extend(or_left_out(conn, unreadable, seq, wanted(query, row))?.flatten());
+            page.items.extend(unreadable.or_told(|| name_of(conn, seq), wanted(query, row))?.flatten());
         }
         if from_live {
             live = hot.next()?;
@@ -120,7 +120,7 @@ pub(crate) fn dead_letters(
             && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
         if fits {
             let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(Fault::from);
-            let letter = or_told(unreadable, || format!("dead letter {number}"), letter)?;
+            let letter = unreadable.or_told(|| format!("dead letter {number}"), letter)?;
             page.items.extend(letter.filter(|letter| has_labels(&letter.labels, &query.labels)));
         }
     }

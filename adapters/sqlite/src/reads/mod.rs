@@ -15,7 +15,7 @@ mod trail;
 
 pub(crate) use credentials::{credential, credentials};
 pub(crate) use jobs::{
-    bound, children, detail, due, events, expired, family, held, live_children, load, logs, owing, pending, ready,
+    DUE, EXPIRED, PENDING, bound, children, detail, events, family, held, live_children, load, logs, owing, queue, ready,
     ready_lanes, under_way,
 };
 pub(crate) use lists::{dead_letters, list};

@@ -11,7 +11,7 @@ use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
 use lockgate_ports::{Listing, Unreadable};
 use rusqlite::{Connection, Row, params};
 
-use super::damage::{or_left_out, or_told};
+use super::damage::name_of;
 use super::lists::{Page, ROWS_MAX, is_text};
 use super::{bounded, collect, text};
 use crate::error::Fault;
@@ -84,7 +84,7 @@ pub(crate) fn list_runs(conn: &Connection, unreadable: &Unreadable, query: &RunQ
             && is_text(row, 6, query.dag.as_deref())?
             && query.sagas.is_none_or(|sagas| row.get(7).is_ok_and(|saga: bool| saga == sagas));
         if fits {
-            page.items.extend(or_told(unreadable, || format!("run number {number}"), head(row))?);
+            page.items.extend(unreadable.or_told(|| format!("run number {number}"), head(row))?);
         }
     }
     Ok(page.done())
@@ -101,7 +101,7 @@ pub(crate) fn news(conn: &Connection, unreadable: &Unreadable, runs: &[RunId], l
             && let Some(row) = rows.next()?
         {
             let no: i64 = row.get(0)?;
-            let what = or_told(unreadable, || format!("news {no} of run {run}"), told(conn, row))?.flatten();
+            let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(conn, row))?.flatten();
             found.extend(what.map(|what| NewsRow { no, run: run.clone(), what }));
         }
     }
@@ -139,7 +139,7 @@ pub(crate) fn memo(
     let sql = "SELECT seq FROM memos WHERE tenant = ?1 AND key = ?2 AND until > ?3";
     let params = params![key.tenant.as_str(), &*key.key, now.as_millis()];
     let Some(seq) = collect(conn, sql, params, |row| Ok(row.get(0)?))?.pop() else { return Ok(None) };
-    let told = or_left_out(conn, unreadable, seq, job_told(conn, JobSeq(seq)))?.flatten();
+    let told = unreadable.or_told(|| name_of(conn, seq), job_told(conn, JobSeq(seq)))?.flatten();
     Ok(match told {
         Some(Told::Job { job, result: Some(result) }) if job.state() == JobState::Succeeded => Some(Earlier { job, result }),
         _ => None,

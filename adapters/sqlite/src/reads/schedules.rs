@@ -9,7 +9,7 @@ use lockgate_ports::store::SlotQuery;
 use lockgate_ports::{Listing, Unreadable};
 use rusqlite::{Connection, Row, params};
 
-use super::damage::{EVERY_ROW, or_told};
+use super::damage::EVERY_ROW;
 use super::lists::{Page, ROWS_MAX};
 use super::{bounded, collect, text};
 use crate::error::Fault;
@@ -49,7 +49,7 @@ pub(crate) fn due_schedules(
         && let Some(row) = rows.next()?
     {
         let (tenant, name) = (text(row, 0)?, text(row, 1)?);
-        due.extend(or_told(unreadable, || format!("schedule {name} of {tenant}"), schedule(row))?);
+        due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
     }
     Ok(due)
 }

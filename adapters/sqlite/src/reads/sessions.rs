@@ -8,7 +8,6 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Unreadable};
 use rusqlite::{Connection, Row};
 
-use super::damage::or_told;
 use super::{bounded, collect, text};
 use crate::error::Fault;
 
@@ -30,7 +29,7 @@ pub(crate) fn closed_holding(conn: &Connection, unreadable: &Unreadable) -> Resu
 fn sessions(conn: &Connection, unreadable: &Unreadable, sql: &str) -> Result<Vec<SessionRow>, Fault> {
     let found = collect(conn, sql, [], |row| {
         let name = text(row, 0)?;
-        or_told(unreadable, || format!("session {name}"), session(row))
+        unreadable.or_told(|| format!("session {name}"), session(row))
     })?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -3,17 +3,16 @@
 //! Their sessions are sessions like all others. Their silence is borne for longer, because messages may be late or lost, and their
 //! results may come to another process than the one that holds them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_ports::SessionRow;
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{Acknowledged, Edge, ResultReport};
 use crate::error::ApiError;
+use crate::looks::Looks;
 use crate::service::to_the_end;
 use crate::{Engine, Inner};
 
@@ -69,41 +68,22 @@ impl Edge {
 
 /// Sessions that no edge hears, and whose workers are given time to attach again.
 #[derive(Default)]
-pub(crate) struct Adrift(Mutex<Looks>);
-
-#[derive(Default)]
-struct Looks {
-    /// Since when each was seen in every look.
-    seen: BTreeMap<(SessionId, u64), Instant>,
-    last: Option<Instant>,
-}
+pub(crate) struct Adrift(Looks<(SessionId, u64)>);
 
 impl Adrift {
     /// Those of `rows` whose time is over: each has what it was promised when it attached, or `usual` if its row says nothing.
     /// `spent` is how long nobody heard them before they were seen here, at least. Looks that are much further apart than `every`
     /// begin anew: a process that was stopped in between heard nobody.
     pub(crate) fn over(&self, rows: Vec<SessionRow>, every: Duration, spent: Duration, usual: Duration) -> Vec<SessionRow> {
-        let mut looks = self.0.lock();
-        let mut before = std::mem::take(&mut looks.seen);
-        if looks.last.replace(Instant::now()).is_some_and(|last| last.elapsed() > every * 3) {
-            before.clear();
-        }
-        let mut over = Vec::new();
-        for row in rows {
-            let key = (row.session.clone(), row.epoch);
-            let since = before.get(&key).copied();
+        let ages = self.0.ages(rows.iter().map(|row| (row.session.clone(), row.epoch)), every * 3);
+        let over = rows.into_iter().zip(ages).filter(|(row, age)| {
             // One that is seen for the first time may be attaching elsewhere at this moment.
-            let is_over = since.is_some_and(|since| since.elapsed() + spent >= row.profile.lost_after(usual));
-            // Also of those: not all of them may be reached.
-            looks.seen.insert(key, since.unwrap_or_else(Instant::now));
-            if is_over {
-                over.push(row);
-            }
-        }
-        over
+            age.is_some_and(|age| age + spent >= row.profile.lost_after(usual))
+        });
+        over.map(|(row, _)| row).collect()
     }
 
     pub(crate) fn forget(&self) {
-        self.0.lock().seen.clear();
+        self.0.forget();
     }
 }

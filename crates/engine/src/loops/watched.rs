@@ -1,47 +1,22 @@
-//! Edges of other processes, and since when their leases stand still.
-//!
-//! A process that was stopped, or cut off from the Store with all the others, finds every lease long over when it comes back. It
-//! must see for itself that nobody renews them.
+//! Edges of other processes, and since when nobody renews their leases.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockgate_core::ids::EdgeId;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::EdgeRow;
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
-#[derive(Default)]
-pub(crate) struct Watched(Mutex<Looks>);
+use crate::looks::Looks;
 
+/// A lease that is renewed is another one.
 #[derive(Default)]
-struct Looks {
-    /// Since when each lease was the same in every look.
-    same: BTreeMap<(EdgeId, Timestamp), Instant>,
-    last: Option<Instant>,
-}
+pub(crate) struct Watched(Looks<(EdgeId, Timestamp)>);
 
 impl Watched {
-    /// Takes a look. Those whose lease has been the same in every look for `span`. Looks that are more than `apart` from each other
-    /// begin anew: nobody watched in between.
+    /// Takes a look. Those whose lease has been the same in every look for `span`; see [`Looks::ages`] for `apart`.
     pub(crate) fn still(&self, rows: Vec<EdgeRow>, apart: Duration, span: Duration) -> Vec<EdgeRow> {
-        let now = Instant::now();
-        let mut looks = self.0.lock();
-        let mut before = std::mem::take(&mut looks.same);
-        if looks.last.replace(now).is_some_and(|last| now.duration_since(last) > apart) {
-            before.clear();
-        }
-        let mut still = Vec::new();
-        for row in rows {
-            let key = (row.edge.clone(), row.expires_at);
-            let since = before.get(&key).copied().unwrap_or(now);
-            if now.duration_since(since) >= span {
-                still.push(row);
-            }
-            looks.same.insert(key, since);
-        }
-        still
+        let ages = self.0.ages(rows.iter().map(|row| (row.edge.clone(), row.expires_at)), apart);
+        rows.into_iter().zip(ages).filter(|(_, age)| age.unwrap_or_default() >= span).map(|(row, _)| row).collect()
     }
 }
 
@@ -71,14 +46,5 @@ mod tests {
         assert_eq!(looks(&watched, &[0, 2, 2], &[row("a", 1), row("b", 1)]).await, []);
         assert_eq!(looks(&watched, &[2], &[row("a", 2), row("b", 1)]).await, [row("b", 1)]);
         assert_eq!(looks(&watched, &[2], &[row("a", 2), row("b", 1)]).await, [row("b", 1)]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_stood_still_itself_begins_anew() {
-        let watched = Watched::default();
-        let all = [row("a", 1), row("b", 1)];
-        assert_eq!(looks(&watched, &[0, 2, 30], &all).await, []);
-        assert_eq!(looks(&watched, &[2, 2], &all).await, []);
-        assert_eq!(looks(&watched, &[2], &all).await, all);
     }
 }

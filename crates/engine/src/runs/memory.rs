@@ -10,7 +10,7 @@ use lockgate_core::ids::{RunId, TenantId};
 use lockgate_ports::{DagRow, StoreError};
 use parking_lot::Mutex;
 
-use super::orphans::Watched;
+use super::orphans::Unmoving;
 use crate::Inner;
 use crate::damage::Found;
 
@@ -43,7 +43,7 @@ pub(crate) struct Known {
 pub(super) struct Memory {
     runs: Mutex<Runs>,
     dags: Mutex<BTreeMap<DagKey, Known>>,
-    pub(super) still: Watched,
+    pub(super) unmoving: Unmoving,
 }
 
 #[derive(Default)]

@@ -15,23 +15,23 @@ use super::Planned;
 use super::step::NEWS_MAX;
 use crate::Inner;
 
-/// Runs that are watched for standing still. One that is dropped is ended later.
-const WATCHED_MAX: usize = 10_000;
+/// Runs that are remembered. One that is dropped is ended later.
+const REMEMBERED_MAX: usize = 10_000;
 
 /// Since when runs that no sweep could move have had their version. Whoever leads anew counts anew.
 #[derive(Default)]
-pub(super) struct Watched(Mutex<BTreeMap<RunId, (i64, Timestamp)>>);
+pub(super) struct Unmoving(Mutex<BTreeMap<RunId, (i64, Timestamp)>>);
 
-impl Watched {
+impl Unmoving {
     fn age(&self, head: &RunHead, now: Timestamp) -> Duration {
-        let mut watched = self.0.lock();
-        let seen = watched.entry(head.id.clone()).or_insert((head.version, now));
+        let mut runs = self.0.lock();
+        let seen = runs.entry(head.id.clone()).or_insert((head.version, now));
         if seen.0 != head.version {
             *seen = (head.version, now);
         }
         let since = seen.1;
-        if watched.len() > WATCHED_MAX {
-            watched.pop_first();
+        if runs.len() > REMEMBERED_MAX {
+            runs.pop_first();
         }
         now.since(since)
     }
@@ -50,7 +50,7 @@ impl Inner {
         Some(Planned::step(live, head.state, next, Vec::new()))
     }
 
-    /// The same for a run whose definition nobody can read. News that it can never understand go with it.
+    /// The same for a run whose definition is not there. News that it can never understand go with it.
     pub(super) async fn planless_orphan(&self, run: Run) -> Result<Option<Planned>, StoreError> {
         let (awaits, now) = (self.awaits_something(&run).await?, self.ports.clock.now());
         let Some(failure) = self.given_up(&run.head, Unmoved::NoPlan, awaits, now) else { return Ok(None) };
@@ -61,13 +61,13 @@ impl Inner {
     }
 
     fn given_up(&self, head: &RunHead, why: Unmoved, awaits: bool, now: Timestamp) -> Option<Failure> {
-        let (watched, after) = (&self.orchestra.memory.still, self.settings.orphan_after);
-        // What something will move is not even watched.
+        let (unmoving, after) = (&self.orchestra.memory.unmoving, self.settings.orphan_after);
+        // What something will move is not even remembered.
         if orphaned(head, Standstill { why, awaits, age: Duration::MAX }, after).is_none() {
-            watched.forget(&head.id);
+            unmoving.forget(&head.id);
             return None;
         }
-        orphaned(head, Standstill { why, awaits, age: watched.age(head, now) }, after)
+        orphaned(head, Standstill { why, awaits, age: unmoving.age(head, now) }, after)
     }
 
     /// Whether a job or a run that its rows wait for has not ended.
@@ -93,7 +93,7 @@ impl Inner {
             let why = head.failure.as_ref().map(|failure| &*failure.message).unwrap_or_default();
             tracing::error!(run_id = %head.id, dag = %head.dag.name, why, "a run that nothing could move any more was ended");
             self.metrics.runs.orphaned();
-            self.orchestra.memory.still.forget(&head.id);
+            self.orchestra.memory.unmoving.forget(&head.id);
         }
         Ok(())
     }

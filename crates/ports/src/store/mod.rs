@@ -35,7 +35,7 @@ pub use sessions::{Attached, EdgeRow, SessionRow, Sessions, Unattached};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use tenants::{Erased, Tenants, Usage};
 pub use timelines::Timelines;
-pub use unreadable::{Met, Unreadable};
+pub use unreadable::{Met, Misread, Unreadable};
 pub use upkeep::{Backlog, OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.

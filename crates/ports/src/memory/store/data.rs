@@ -148,7 +148,7 @@ impl Data {
         let id = &row.job.request.job_id;
         let spoilt = self.spoilt.contains(id);
         if spoilt {
-            self.unreadable.meet(&format!("job {id}"), &"it was spoilt");
+            self.unreadable.tell(&format!("job {id}"), &"it was spoilt");
         }
         !spoilt
     }
