@@ -146,6 +146,15 @@ async fn stored(port: u16) -> Option<u64> {
     info["state"]["messages"].as_u64()
 }
 
+/// NATS has confirmed everything, and the Store knows.
+async fn all_told(ground: &Ground) {
+    let (mut again, deadline) = (tokio::time::interval(Duration::from_millis(100)), Instant::now() + PATIENCE);
+    while ground.sql("SELECT count(*) FROM outbox").await != "0" {
+        assert!(Instant::now() < deadline, "it still waits");
+        again.tick().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_letter_is_told_to_nats_also_after_it_was_away_and_wiped() {
     let mut ground = Ground::start();
@@ -161,15 +170,12 @@ async fn a_dead_letter_is_told_to_nats_also_after_it_was_away_and_wiped() {
     assert_eq!((&letter["kind"], &letter["job_id"]), (&"dead_letter".into(), &"bad-1".into()), "{letter}");
     assert_eq!((&letter["state"], &letter["tenant"]), (&"FAILED".into(), &"default".into()), "{letter}");
 
+    all_told(&ground).await;
     ground.nats.kill();
     client.submit_jobs(v1::SubmitJobsRequest { jobs: vec![failing("bad-2")] }).await.expect("taken");
     server.wait_for_output(&["dlq", "list"], "bad-2").await;
     assert_eq!(ground.sql("SELECT job_id FROM outbox").await, "bad-2", "it waits in the Store");
     ground.nats.wipe().expect("NATS starts again with nothing");
-    let (mut again, deadline) = (tokio::time::interval(Duration::from_millis(100)), Instant::now() + PATIENCE);
-    while ground.sql("SELECT count(*) FROM outbox").await != "0" {
-        assert!(Instant::now() < deadline, "it still waits");
-        again.tick().await;
-    }
+    all_told(&ground).await;
     assert_eq!(stored(ground.nats.port()).await, Some(1), "the stream was made again");
 }
