@@ -124,6 +124,10 @@ impl Inner {
         for edge in &closed {
             tracing::warn!(%edge, "the lease of this edge is long over; its workers must attach elsewhere");
         }
+        // What they stored and did not live to offer is in no lane. Lanes that nobody shares were rebuilt since they died.
+        if !closed.is_empty() && !self.settings.exclusive_store {
+            self.wake.reoffer.notify_one();
+        }
         let adrift = self.ports.store.open_sessions().await?.into_iter().filter(|row| row.edge_closed).collect();
         let until = self.give_way_at();
         for row in self.adrift.over(adrift, edge_renew, edge_ttl + edge_grace, lost_after) {

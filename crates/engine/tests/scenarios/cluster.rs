@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{Acknowledged, Settings, ToWorker, WorkerStatus};
-use lockgate_ports::{Leases, Sessions};
+use lockgate_ports::{Jobs, Lanes, Leases, Sessions, Settlement};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -104,6 +104,58 @@ async fn what_a_dead_process_held_runs_elsewhere_within_fifteen_seconds() {
     };
     assert!(died.elapsed() <= Duration::from_secs(15), "{:?}", died.elapsed());
     assert_eq!(moved.life.last_error.expect("a reason").reason, Reason::AgentLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_process_stored_and_never_offered_runs_elsewhere_as_soon_as_its_edge_is_closed() {
+    // More than the head of a lane, so that one look at heads is not enough.
+    const JOBS: u32 = 40;
+    let one = Stage::shared();
+    let other = one.beside();
+    // Long enough for the other one to trust what it hears and does not hear.
+    pass(Duration::from_secs(20)).await;
+    let mut unoffered = Vec::new();
+    for _ in 0..JOBS {
+        let id = one.submit(job("t")).await;
+        let job = one.job(&id).await;
+        unoffered.push(Settlement::Gone { lane: job.lane(), key: job.ready_key(), claim: None });
+    }
+    // As if it had died between its commits and its offers.
+    one.lanes.settle(unoffered).await;
+    assert!(one.lanes.depths(1).await.expect("they are in memory").is_empty());
+    let died = Instant::now();
+    one.kill();
+    let mut heir = Hand::attach(&other.engine, "heir", &["t"], JOBS).await;
+    while !other.store.ready_lanes().await.expect("memory").is_empty() {
+        // Far less than until all lanes of the Store are compared anyway.
+        assert!(died.elapsed() <= Duration::from_secs(20), "they wait for the sweep");
+        heir.beat().await;
+        pass(Duration::from_millis(500)).await;
+    }
+    assert!(died.elapsed() >= Duration::from_secs(5), "nobody could know of them yet: {:?}", died.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_die_one_after_another_do_not_cost_a_comparison_of_all_lanes_each() {
+    let leader = Stage::shared();
+    // Alone, so that it leads everything from here on.
+    pass(Duration::from_secs(6)).await;
+    let doomed: Vec<Stage> = (0..15).map(|_| leader.beside()).collect();
+    leader.submit(job("unserved")).await;
+    pass(Duration::from_secs(20)).await;
+    // The one row that waits is read once a round.
+    let rounds = || leader.number("lockgate_ready_rows_read_total");
+    let (before, began) = (rounds(), Instant::now());
+    for process in &doomed {
+        process.kill();
+        pass(Duration::from_secs(2)).await;
+    }
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(leader.store.open_edges().await.expect("memory").len(), 1, "all of them were closed");
+    // Ticks come up to a tenth early.
+    let ticks = began.elapsed().as_secs_f64() / 4.5;
+    let rounds = rounds() - before;
+    assert!(rounds <= ticks + 2.0, "{rounds} rounds in the time of {ticks} ticks");
 }
 
 #[tokio::test(start_paused = true)]
