@@ -11,9 +11,9 @@ CROSS JOIN LATERAL (
         SELECT seq, version, state, hash, life, request, NULL FROM jobs_hot WHERE jobs_hot.job_id = n.job_id
     ) AS j ON j.seq = n.seq
     LEFT JOIN runs AS c ON c.run_id = n.child
-    WHERE n.run_id = i.run_id AND (j.seq IS NOT NULL OR c.head IS NOT NULL)
+    WHERE n.run_id = i.run_id AND n.news_no > $2 AND (j.seq IS NOT NULL OR c.head IS NOT NULL)
     ORDER BY n.news_no
-    LIMIT $2
+    LIMIT $3
 ) AS told
 ORDER BY told.news_no
-LIMIT $2
+LIMIT $3

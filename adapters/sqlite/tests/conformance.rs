@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use lockgate_core::ids::JobId;
 use lockgate_ports::Clock;
-use lockgate_ports::conformance::store::{Spoiling, StoreHarness};
+use lockgate_ports::conformance::store::{Spoiling, Spoilt, StoreHarness};
 use lockgate_ports::memory::ManualClock;
 use lockgate_sqlite::SqliteStore;
 
@@ -13,11 +12,19 @@ fn harness() -> StoreHarness {
     let clock = Arc::new(ManualClock::default());
     let store = SqliteStore::open(folder.path(), Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
     let database = folder.path().join("lockgate.db");
-    let spoil = move |id: JobId| -> Spoiling {
+    let spoil = move |row: Spoilt| -> Spoiling {
         let conn = rusqlite::Connection::open(&database).unwrap();
-        for table in ["jobs_hot", "jobs_done"] {
-            let sql = format!("UPDATE {table} SET life = '?' WHERE seq = (SELECT seq FROM jobs WHERE job_id = ?1)");
-            conn.execute(&sql, [id.as_str()]).unwrap();
+        match row {
+            Spoilt::Job(id) => {
+                for table in ["jobs_hot", "jobs_done"] {
+                    let sql = format!("UPDATE {table} SET life = '?' WHERE seq = (SELECT seq FROM jobs WHERE job_id = ?1)");
+                    conn.execute(&sql, [id.as_str()]).unwrap();
+                }
+            }
+            Spoilt::Schedule { tenant, name } => {
+                let sql = "UPDATE schedules SET body = '?' WHERE tenant = ?1 AND name = ?2";
+                conn.execute(sql, [tenant.as_str(), &*name]).unwrap();
+            }
         }
         Box::pin(std::future::ready(()))
     };

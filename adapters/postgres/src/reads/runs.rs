@@ -101,6 +101,7 @@ pub(crate) async fn list_runs(
     Ok(page.done())
 }
 
+/// The first that can be read: it reads on behind those that cannot.
 pub(crate) async fn news(
     conn: &mut Conn,
     unreadable: &Unreadable,
@@ -110,13 +111,20 @@ pub(crate) async fn news(
     let mut names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &bounded(limit)]).await?;
-    let mut news = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (no, run): (i64, _) = (get(row, 7)?, RunId::new(text(row, 8)?));
-        let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(row))?;
-        news.extend(what.map(|what| NewsRow { no, run, what }));
+    let (mut after, mut news) = (i64::MIN, Vec::new());
+    while news.len() < limit {
+        let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &after, &bounded(limit)]).await?;
+        for row in &rows {
+            let (no, run): (i64, _) = (get(row, 7)?, RunId::new(text(row, 8)?));
+            let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(row))?;
+            news.extend(what.map(|what| NewsRow { no, run, what }));
+            after = no;
+        }
+        if rows.len() < limit {
+            break;
+        }
     }
+    news.truncate(limit);
     Ok(news)
 }
 

@@ -39,18 +39,28 @@ pub(crate) async fn list_schedules(
     conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?.iter().map(schedule).collect()
 }
 
+/// The first that can be read: it reads on behind those that cannot.
 pub(crate) async fn due_schedules(
     conn: &mut Conn,
     unreadable: &Unreadable,
     now: Now,
     limit: usize,
 ) -> Result<Vec<Schedule>, Fault> {
-    let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &[&now, &bounded(limit)]).await?;
-    let mut due = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (tenant, name) = (text(row, 0)?, text(row, 1)?);
-        due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
+    let mut after: (i64, Arc<str>, Arc<str>) = (i64::MIN, "".into(), "".into());
+    let mut due = Vec::new();
+    while due.len() < limit {
+        let params: [&(dyn ToSql + Sync); 5] = [&now, &after.0, &&*after.1, &&*after.2, &bounded(limit)];
+        let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &params).await?;
+        for row in &rows {
+            let (tenant, name) = (text(row, 0)?, text(row, 1)?);
+            due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
+            after = (get(row, 3)?, tenant, name);
+        }
+        if rows.len() < limit {
+            break;
+        }
     }
+    due.truncate(limit);
     Ok(due)
 }
 

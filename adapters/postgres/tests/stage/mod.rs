@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditEntry};
-use lockgate_core::ids::JobId;
 use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
@@ -16,7 +15,7 @@ use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::conformance::store::Spoiling;
+use lockgate_ports::conformance::store::{Spoiling, Spoilt};
 use lockgate_ports::memory::ManualClock;
 use lockgate_ports::{Activation, Change, Clock, SnapshotKind};
 use lockgate_postgres::{Options, PostgresStore, StoreTime, migrate};
@@ -46,16 +45,24 @@ pub(crate) async fn place(url: &str) -> Config {
     config
 }
 
-/// How the row of a job is spoilt behind the Store's back.
-pub(crate) fn spoils(config: &Config) -> impl Fn(JobId) -> Spoiling + Send + Sync + 'static {
+/// How a row is spoilt behind the Store's back.
+pub(crate) fn spoils(config: &Config) -> impl Fn(Spoilt) -> Spoiling + Send + Sync + 'static {
     let config = config.clone();
-    move |id: JobId| -> Spoiling {
+    move |row: Spoilt| -> Spoiling {
         let config = config.clone();
         Box::pin(async move {
             let client = client(&config).await;
-            for table in ["jobs_hot", "jobs_done"] {
-                let sql = format!("UPDATE {table} SET life = '?' WHERE job_id = $1");
-                client.execute(&sql, &[&id.as_str()]).await.unwrap();
+            match row {
+                Spoilt::Job(id) => {
+                    for table in ["jobs_hot", "jobs_done"] {
+                        let sql = format!("UPDATE {table} SET life = '?' WHERE job_id = $1");
+                        client.execute(&sql, &[&id.as_str()]).await.unwrap();
+                    }
+                }
+                Spoilt::Schedule { tenant, name } => {
+                    let sql = "UPDATE schedules SET body = '?' WHERE tenant = $1 AND name = $2";
+                    client.execute(sql, &[&tenant.as_str(), &&*name]).await.unwrap();
+                }
             }
         })
     }

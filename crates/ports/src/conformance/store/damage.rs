@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use lockgate_core::ids::{JobId, JobSeq};
+use lockgate_core::ids::{JobId, JobSeq, RunId};
 use lockgate_core::job::{Duty, Job};
 use lockgate_core::lane::ReadyKey;
 use lockgate_core::output::OutputStep;
 use lockgate_core::request::NewJob;
 use lockgate_core::verdict::Judgement;
 
-use super::stage::{Proof, StoreHarness, ids, new_job, success};
+use super::runs_stage::{job_of, subject};
+use super::schedules_stage::{TENANT, names, schedule, turn, waking};
+use super::stage::{Proof, StoreHarness, cancel, ids, new_job, success};
 use crate::clock::Clock;
 use crate::store::{JobQuery, StoreError};
 
@@ -101,6 +103,44 @@ pub async fn what_is_owed_is_read_past_a_spoilt_job(h: &StoreHarness) -> Proof {
     let owing = h.store.owing(Duty::Scan, JobSeq::default(), 2).await?;
     assert_eq!(ids(&owing), ["a", "b"]);
     assert_eq!(ids(&h.store.owing(Duty::Scan, owing[1].seq, 2).await?), ["c"]);
+    Ok(())
+}
+
+pub async fn schedules_are_read_past_pages_of_spoilt_ones(h: &StoreHarness) -> Proof {
+    let now = h.clock.now().as_millis();
+    // One time has many schedules: pages go on within it.
+    for (name, at) in [("bad", 10), ("worse", 10), ("worst", 10), ("z", 10), ("a", 20), ("b", 20)] {
+        h.turn(turn(waking(schedule(TENANT, name), now + at))).await??;
+    }
+    for name in ["bad", "worse", "worst"] {
+        h.spoil_schedule(name).await?;
+    }
+    h.advance_ms(20);
+    let readable = ["z", "a", "b"];
+    for limit in [1, 2, 3, 10] {
+        let due = h.store.due_schedules(limit).await?;
+        assert_eq!(names(&due), readable[..limit.min(3)], "a page of {limit}");
+    }
+    let met = h.store.unreadable();
+    assert!(met.latest.as_ref().is_some_and(|latest| latest.contains("schedule worst of acme")), "{met:?}");
+    Ok(())
+}
+
+pub async fn news_are_read_past_pages_of_spoilt_jobs(h: &StoreHarness) -> Proof {
+    h.begin_with("run-a", &[0, 1, 2, 3]).await?;
+    h.begin_with("run-b", &[0]).await?;
+    for (run, node) in [("run-a", 0), ("run-b", 0), ("run-a", 1), ("run-a", 2), ("run-a", 3)] {
+        h.step(&job_of(h, run, node).await?, cancel()).await?;
+    }
+    for id in ["run-a.0", "run-b.0", "run-a.1"] {
+        h.spoil(id).await?;
+    }
+    let both = ["run-a", "run-b"].map(RunId::from);
+    let readable = ["run-a.2 CANCELLED", "run-a.3 CANCELLED"];
+    for limit in [1, 2, 10] {
+        let news = h.store.news(&both, limit).await?;
+        assert_eq!(news.iter().map(subject).collect::<Vec<_>>(), readable[..limit.min(2)], "a page of {limit}");
+    }
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub mod trail;
 pub mod upkeep;
 
 pub use random::agrees_with_memory;
-pub use stage::{Proof, Spoiling, StoreHarness};
+pub use stage::{Proof, Spoiling, Spoilt, StoreHarness};
 
 /// One test per case for the adapter behind `$harness`.
 #[macro_export]
@@ -174,6 +174,8 @@ macro_rules! store_conformance {
                 jobs_that_wait_for_a_verdict_are_read_past_a_spoilt_one,
                 what_a_session_holds_is_read_past_a_spoilt_job,
                 what_is_owed_is_read_past_a_spoilt_job,
+                schedules_are_read_past_pages_of_spoilt_ones,
+                news_are_read_past_pages_of_spoilt_jobs,
                 lists_for_people_leave_a_spoilt_job_out,
                 whoever_names_a_spoilt_job_is_told,
             }

@@ -8,7 +8,7 @@ use lockgate_core::schedule::{
 use lockgate_core::time::Timestamp;
 
 use super::runs_stage::audited;
-use super::stage::{Found, StoreHarness};
+use super::stage::{Found, Proof, Spoilt, StoreHarness};
 use crate::clock::Clock;
 use crate::store::{ScheduleChange, SlotQuery, Store, TurnConflict};
 
@@ -25,6 +25,10 @@ impl StoreHarness {
         let schedule = schedule(TENANT, name);
         self.turn(turn(schedule.clone())).await??;
         Ok(schedule)
+    }
+
+    pub(super) async fn spoil_schedule(&self, name: &str) -> Proof {
+        self.spoil_row(Spoilt::Schedule { tenant: TENANT.into(), name: name.into() }).await
     }
 
     pub(super) async fn schedule(&self, name: &str) -> Found<Option<Schedule>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, EdgeId, JobId, JobSeq, SessionId};
+use lockgate_core::ids::{AttemptToken, EdgeId, JobId, JobSeq, SessionId, TenantId};
 use lockgate_core::job::{Answer, Ballot, Dispatch, Env, Input, Job, Outcome, Report, Scanned, Transition, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
@@ -25,6 +25,13 @@ use crate::store::{Change, ChangeError, Store};
 pub type Proof = Result<(), Box<dyn Error + Send + Sync>>;
 pub(super) type Found<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// Whose row is written over.
+#[derive(Clone, Debug)]
+pub enum Spoilt {
+    Job(JobId),
+    Schedule { tenant: TenantId, name: Arc<str> },
+}
+
 /// A row is being written over.
 pub type Spoiling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -34,7 +41,7 @@ pub struct StoreHarness {
     pub clock: Arc<ManualClock>,
     limits: Limits,
     minted: AtomicU64,
-    spoils: Option<Box<dyn Fn(JobId) -> Spoiling + Send + Sync>>,
+    spoils: Option<Box<dyn Fn(Spoilt) -> Spoiling + Send + Sync>>,
     /// What must outlive the Store, such as its folder.
     _ground: Box<dyn Any + Send + Sync>,
 }
@@ -45,15 +52,19 @@ impl StoreHarness {
         Self { store, clock, limits, minted: AtomicU64::new(0), spoils: None, _ground: Box::new(ground) }
     }
 
-    /// How the row of a job becomes one that nobody can decode.
+    /// How a row becomes one that nobody can decode.
     #[must_use]
-    pub fn spoiling(self, spoils: impl Fn(JobId) -> Spoiling + Send + Sync + 'static) -> Self {
+    pub fn spoiling(self, spoils: impl Fn(Spoilt) -> Spoiling + Send + Sync + 'static) -> Self {
         Self { spoils: Some(Box::new(spoils)), ..self }
     }
 
     pub(super) async fn spoil(&self, id: &str) -> Proof {
+        self.spoil_row(Spoilt::Job(id.into())).await
+    }
+
+    pub(super) async fn spoil_row(&self, row: Spoilt) -> Proof {
         let spoils = self.spoils.as_ref().ok_or("nobody said how a row is spoilt")?;
-        spoils(JobId::from(id)).await;
+        spoils(row).await;
         Ok(())
     }
 

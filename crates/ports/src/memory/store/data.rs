@@ -50,9 +50,10 @@ pub(super) struct Data {
     pub(super) credentials: BTreeMap<CredentialId, Credential>,
     /// Whoever had a job or a run since it was last erased.
     pub(super) tenants: BTreeSet<TenantId>,
-    /// Jobs and runs whose rows cannot be decoded.
+    /// Jobs, runs and schedules whose rows cannot be decoded.
     pub(super) spoilt: BTreeSet<JobId>,
     pub(super) spoilt_runs: BTreeSet<RunId>,
+    pub(super) spoilt_schedules: BTreeSet<ScheduleName>,
     pub(super) unreadable: Arc<Unreadable>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockgate_core::ids::{JobId, RunId, SessionId};
+use lockgate_core::ids::{JobId, RunId, SessionId, TenantId};
 use lockgate_core::job::JobState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -82,11 +82,17 @@ impl MemoryStore {
         self.open().0.spoilt_runs.extend(runs);
     }
 
+    /// The same of schedules, by tenant and name.
+    pub fn spoil_schedules(&self, schedules: impl IntoIterator<Item = (TenantId, Arc<str>)>) {
+        self.open().0.spoilt_schedules.extend(schedules);
+    }
+
     /// Every row can be decoded again.
     pub fn mend(&self) {
         let (mut data, _) = self.open();
         data.spoilt.clear();
         data.spoilt_runs.clear();
+        data.spoilt_schedules.clear();
     }
 }
 

@@ -41,7 +41,7 @@ impl Schedules for MemoryStore {
             data.schedules.values().filter(|row| row.wakes_at.is_some_and(|at| at <= now)).collect();
         // Stable, so that those of one time keep the order of their names.
         due.sort_by_key(|row| row.wakes_at);
-        Ok(due.into_iter().take(limit).cloned().collect())
+        Ok(due.into_iter().filter(|row| data.is_readable_schedule(row)).take(limit).cloned().collect())
     }
 
     async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
@@ -55,6 +55,15 @@ impl Schedules for MemoryStore {
 }
 
 impl Data {
+    /// Asked of what is about to be told.
+    fn is_readable_schedule(&self, row: &Schedule) -> bool {
+        let spoilt = self.spoilt_schedules.contains(&(row.tenant.clone(), Arc::clone(&row.name)));
+        if spoilt {
+            self.unreadable.tell(&format!("schedule {} of {}", row.name, row.tenant), &"it was spoilt");
+        }
+        !spoilt
+    }
+
     /// T-1: checked as a whole before anything of it is written.
     fn turn(&mut self, change: ScheduleChange) -> Result<(), TurnConflict> {
         let ScheduleChange { schedule, gone, fresh, changed, audit } = change;
