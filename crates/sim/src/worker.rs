@@ -3,6 +3,8 @@
 //! Some have no stream and speak over NATS. What they say and are told may get lost, results may come in anywhere, twice and late,
 //! and nobody hears that they are gone.
 
+mod places;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use crate::client::TOPICS;
 use crate::faults::Fault;
 use crate::parent::Parent;
 use crate::plan::Plan;
+use crate::planted::Bug;
 use crate::process::Process;
 use crate::wire::{deliver, forged, lie, linger, reordered, report};
 use crate::world::World;
@@ -78,6 +81,8 @@ struct Running {
     attempt: u32,
     ends: Option<(Instant, Outcome)>,
     hidden: bool,
+    /// Whether it came in its turn, soon after it was sent.
+    prompt: bool,
 }
 
 /// How many of a thousand speak over NATS. Few: where one dies, the rest of the story is a minute longer.
@@ -269,6 +274,7 @@ impl Life {
                     let late =
                         || (Instant::now() + world.faults.millis(60_000), Outcome::Succeeded { result: Json::null() });
                     running.ends.get_or_insert_with(late);
+                    outbox.let_go.extend(world.planted.is(Bug::StopsBelieved).then_some(token));
                 }
                 _ => {
                     self.running.remove(&token);
@@ -289,6 +295,8 @@ impl Life {
     fn begin(&mut self, world: &Arc<World>, assignment: &Assignment, outbox: &mut FromWorker) {
         let job = &assignment.job;
         let token = job.life.attempt.token.clone();
+        // One that was sent again may come behind those that were sent after it.
+        let prompt = assignment.number > self.highest && places::is_prompt(world, job);
         self.highest = self.highest.max(assignment.number);
         if !self.taken.insert(token.clone()) {
             return;
@@ -310,7 +318,8 @@ impl Life {
         if !world.faults.chance(100) {
             outbox.starts.push((job_id.clone(), token.clone()));
         }
-        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, hidden });
+        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, hidden, prompt });
+        self.keeps_places(world);
     }
 
     /// A handler is done. If its attempt was stopped meanwhile, nobody is told.

@@ -85,6 +85,8 @@ pub enum Bug {
     DisownForgotten,
     /// The edge takes any report for a job as one of its current attempt.
     FenceIgnored,
+    /// The edge takes an attempt for gone when its worker was told to stop, whatever the worker does.
+    StopsBelieved,
     /// The Store says that a job waits for its lost attempt still when the next one runs.
     GuessesKept,
     /// The kernel allows everything.

@@ -23,6 +23,8 @@ enum Word {
 pub(super) struct Workers {
     begun: BTreeSet<(JobId, u32)>,
     said: BTreeSet<(JobId, u32, Word)>,
+    /// Declared lost, whatever became of them.
+    lost: BTreeSet<(JobId, u32)>,
 }
 
 impl Books {
@@ -51,6 +53,9 @@ impl Books {
             self.require(real, "A-1 of an attempt counts only what its worker said", || {
                 told(job, &format!("{:?} of attempt {attempt}", event.kind))
             });
+            if matches!(event.reason, Some(Reason::AgentLost | Reason::DispatchLost)) {
+                self.workers.lock().lost.insert((id.clone(), event.attempt));
+            }
         }
     }
 }
@@ -71,6 +76,11 @@ impl Witness {
     /// A worker begins an attempt.
     pub(crate) fn saw_begin(&self, job: &JobId, attempt: u32) {
         self.books.lock().workers.lock().begun.insert((job.clone(), attempt));
+    }
+
+    /// Whether an attempt was declared lost, by a change that the Store says it made.
+    pub(crate) fn was_lost(&self, job: &JobId, attempt: u32) -> bool {
+        self.books.lock().workers.lock().lost.contains(&(job.clone(), attempt))
     }
 
     /// An attempt ends, and its worker is about to say how.

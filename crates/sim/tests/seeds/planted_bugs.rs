@@ -63,6 +63,7 @@ caught! {
     parents_that_nobody_wakes = GatherForgotten: "F-2";
     children_that_nobody_stops = DisownForgotten: "F-3";
     a_report_with_another_token_that_counts = FenceIgnored: "A-1";
+    places_that_are_given_away_before_they_are_free = StopsBelieved: "A-5 a worker";
     a_late_report_that_counts_when_the_next_attempt_runs = GuessesKept: "A-4";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
