@@ -70,7 +70,8 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
     let (acknowledged, closed, injected) = (acknowledged.len(), world.faults.closed(), world.faults.injected());
-    Ok(Summary { acknowledged, executions, lost, closed, injected, fingerprint })
+    let (ahead, given_back) = world.ledger.lock().sent_ahead();
+    Ok(Summary { acknowledged, executions, lost, closed, ahead, given_back, injected, fingerprint })
 }
 
 /// While faults were on, because nothing was heard of its worker.

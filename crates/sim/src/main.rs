@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     };
     let mut injected = Injected::default();
     let (mut jobs, mut executions, mut lost, mut closed, mut failed) = (0, 0, 0, 0, 0);
+    let (mut ahead, mut given_back) = (0, 0);
     for seed in asked.from..asked.from.saturating_add(asked.count) {
         let story = asked.story(seed);
         match story.tell() {
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
                 executions += summary.executions;
                 lost += summary.lost;
                 closed += summary.closed;
+                ahead += summary.ahead;
+                given_back += summary.given_back;
             }
             Err(violation) => {
                 failed += 1;
@@ -40,7 +43,8 @@ fn main() -> ExitCode {
         }
     }
     println!("{} seeds, {failed} broken; {jobs} jobs acknowledged, {executions} executions", asked.count);
-    println!("while faults were on: {lost} attempts lost, {closed} sessions closed\n\n{injected}");
+    println!("while faults were on: {lost} attempts lost, {closed} sessions closed");
+    println!("{ahead} attempts sent ahead of a free slot, {given_back} given back\n\n{injected}");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -9,6 +9,7 @@ use lockgate_core::request::Caller;
 use lockgate_engine::{ApprovalAnswer, ConfigText, Engine};
 use lockgate_ports::SnapshotKind;
 
+use crate::faults::Faults;
 use crate::world::World;
 
 const ALLOW: &str = "version: 1\ndefault: {decision: allow, reason: fine}\n";
@@ -39,12 +40,21 @@ const FEW: usize = 2;
 /// Claims of the dead run out, lanes are read anew, and what was let through too much has ended.
 const PUT_RIGHT: Duration = Duration::from_secs(30);
 
-/// Which of the governing parts a story has.
+/// Which of these parts a story has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cast {
     pub(crate) policies: bool,
     pub(crate) limits: bool,
     pub(crate) schedules: bool,
+    /// Jobs are so quick that workers are sent some ahead of a free slot.
+    pub(crate) quick: bool,
+}
+
+impl Cast {
+    pub(crate) fn draw(faults: &Faults) -> Self {
+        let part = || faults.chance(300);
+        Self { policies: part(), limits: part(), schedules: part(), quick: part() }
+    }
 }
 
 fn operator() -> Caller {

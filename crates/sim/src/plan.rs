@@ -69,7 +69,7 @@ impl Plan {
     }
 
     /// How the attempt ends and how long it runs; None if it never ends, or if its handler says when.
-    pub(crate) fn perform(self, attempt: u32, faults: &Faults) -> Option<(Duration, Outcome)> {
+    pub(crate) fn perform(self, attempt: u32, faults: &Faults, longest_ms: u64) -> Option<(Duration, Outcome)> {
         let succeeded = Outcome::Succeeded { result: Json::trusted(format!("{attempt}")) };
         let failed = Outcome::FailedRetryable { error: Arc::from("planned failure"), retry_after: None };
         let outcome = match self {
@@ -88,6 +88,6 @@ impl Plan {
             Self::Hang | Self::Parent(_) => return None,
             Self::Take(ms) => return Some((Duration::from_millis(ms.into()), succeeded)),
         };
-        Some((faults.millis(4_000), outcome))
+        Some((faults.millis(longest_ms), outcome))
     }
 }

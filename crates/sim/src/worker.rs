@@ -3,9 +3,10 @@
 //! Some have no stream and speak over NATS. What they say and are told may get lost, results may come in anywhere, twice and late,
 //! and nobody hears that they are gone.
 
+mod ahead;
 mod places;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use crate::planted::Bug;
 use crate::process::Process;
 use crate::wire::{deliver, forged, lie, linger, reordered, report};
 use crate::world::World;
+
+use ahead::Waiting;
 
 /// Starts worker processes one after another: each has a session of its own.
 pub(crate) async fn run(world: Arc<World>, number: u64) {
@@ -62,8 +65,12 @@ struct Life {
     /// Whether it speaks over NATS.
     posted: bool,
     profile: WorkerProfile,
+    /// Assignments it lets wait beside those it runs.
+    prefetch: u32,
     highest: u64,
     taken: BTreeSet<AttemptToken>,
+    /// Those that wait, in the order in which they came.
+    line: VecDeque<Waiting>,
     running: BTreeMap<AttemptToken, Running>,
     /// Results that were not acknowledged.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
@@ -80,6 +87,8 @@ struct Running {
     job_id: JobId,
     attempt: u32,
     ends: Option<(Instant, Outcome)>,
+    /// When its time is over.
+    over_at: Instant,
     hidden: bool,
     /// Whether it came in its turn, soon after it was sent.
     prompt: bool,
@@ -91,6 +100,10 @@ const POSTED: u64 = 200;
 const POSTED_LOST_MS: u64 = 90_000;
 /// How long they are silent at most.
 const QUIET_MS: u64 = 120_000;
+/// Slots at most.
+const SLOTS: u64 = 4;
+/// The same of those that are sent jobs ahead of a free one: few, so that there is something to send.
+const SLOTS_AHEAD: u64 = 2;
 /// How late the second of two messages comes at most.
 const DOUBLED_MS: u64 = 10_000;
 const BEAT: Duration = Duration::from_secs(3);
@@ -111,22 +124,28 @@ impl Life {
             _ => vec![Arc::from("sim.*")],
         };
         let posted = world.faults.chance(POSTED);
+        // The end of a story, and stories without faults, have enough of what waits.
+        let ahead = world.cast.quick && !posted && world.faults.are_on();
+        let prefetch = if ahead { 1 + u32::try_from(world.faults.below(2)).unwrap_or(0) } else { 0 };
+        let slots = world.faults.below(if ahead { SLOTS_AHEAD } else { SLOTS });
         Self {
             session: world.entropy.session_id(world.clock.now()),
             posted,
+            prefetch,
             profile: WorkerProfile {
                 worker: format!("worker-{number}").into(),
                 pool: "default".into(),
                 topics,
                 capabilities: BTreeSet::new(),
                 labels: BTreeMap::new(),
-                slots: 1 + u32::try_from(world.faults.below(4)).unwrap_or(0),
+                slots: 1 + u32::try_from(slots).unwrap_or(0),
                 in_process: false,
                 lost_after_ms: posted.then_some(POSTED_LOST_MS),
                 owner: None,
             },
             highest: 0,
             taken: BTreeSet::new(),
+            line: VecDeque::new(),
             running: BTreeMap::new(),
             journal: BTreeMap::new(),
             beats: 0,
@@ -138,12 +157,13 @@ impl Life {
 
     async fn connect(&mut self, world: &Arc<World>) -> End {
         let process = self.find_process(world).await;
+        world.witness.expect_ahead(&self.session, self.prefetch as usize);
         let hello = Hello {
             session: self.session.clone(),
             profile: self.profile.clone(),
             inventory: self.inventory(),
             highest_assignment: self.highest,
-            prefetch: 0,
+            prefetch: self.prefetch,
         };
         let attached = tokio::select! {
             biased;
@@ -176,7 +196,9 @@ impl Life {
             process
         });
         loop {
-            self.finish(world, &mut FromWorker::default());
+            let mut unheard = FromWorker::default();
+            self.finish(world, &mut unheard);
+            self.begin_ready(world, &mut unheard);
             let next = self.next_end().unwrap_or_else(|| Instant::now() + FOREVER);
             tokio::select! {
                 biased;
@@ -235,6 +257,7 @@ impl Life {
                 () = tokio::time::sleep_until(wake) => {}
             }
             self.finish(world, &mut outbox);
+            self.begin_ready(world, &mut outbox);
             if Instant::now() >= beat_at {
                 beat_at = Instant::now() + BEAT;
                 self.beats += 1;
@@ -265,7 +288,7 @@ impl Life {
         match message {
             ToWorker::Assign(assignments) => {
                 for assignment in assignments {
-                    self.begin(world, &assignment, outbox);
+                    self.accept(world, assignment, outbox);
                 }
             }
             ToWorker::Stop { token, .. } => match self.running.get_mut(&token) {
@@ -279,6 +302,7 @@ impl Life {
                 _ => {
                     self.running.remove(&token);
                     self.journal.remove(&token);
+                    self.line.retain(|waiting| *waiting.token() != token);
                     outbox.let_go.extend(world.faults.chance(500).then_some(token));
                 }
             },
@@ -287,20 +311,15 @@ impl Life {
                     self.journal.remove(&token);
                 }
             }
-            // Whatever it was sent has begun, so there is nothing to give back; and nobody drains it.
-            ToWorker::BeatAck { .. } | ToWorker::Dismissed | ToWorker::Revoke { .. } | ToWorker::Drain => {}
+            ToWorker::Revoke { token, .. } => self.give_back(world, &token, outbox),
+            // Nobody drains it.
+            ToWorker::BeatAck { .. } | ToWorker::Dismissed | ToWorker::Drain => {}
         }
     }
 
-    fn begin(&mut self, world: &Arc<World>, assignment: &Assignment, outbox: &mut FromWorker) {
+    fn begin(&mut self, world: &Arc<World>, assignment: &Assignment, prompt: bool, outbox: &mut FromWorker) {
         let job = &assignment.job;
         let token = job.life.attempt.token.clone();
-        // One that was sent again may come behind those that were sent after it.
-        let prompt = assignment.number > self.highest && places::is_prompt(world, job);
-        self.highest = self.highest.max(assignment.number);
-        if !self.taken.insert(token.clone()) {
-            return;
-        }
         let job_id = job.request.job_id.clone();
         let mut ledger = world.ledger.lock();
         if !ledger.executions.insert(token.clone()) {
@@ -313,13 +332,13 @@ impl Life {
         if let Plan::Parent(brood) = plan {
             self.handlers.spawn(Parent::of(job, brood).handle(world.clone()));
         }
-        let ended = plan.perform(job.life.attempt.no, &world.faults);
+        let ended = plan.perform(job.life.attempt.no, &world.faults, world.longest_run_ms());
+        let over_at = Instant::now() + assignment.timeout;
         let ends = ended.map(|(run, outcome)| (Instant::now() + run, outcome));
         if !world.faults.chance(100) {
             outbox.starts.push((job_id.clone(), token.clone()));
         }
-        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, hidden, prompt });
-        self.keeps_places(world);
+        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, over_at, hidden, prompt });
     }
 
     /// A handler is done. If its attempt was stopped meanwhile, nobody is told.
@@ -376,7 +395,11 @@ impl Life {
             started,
         };
         let running = self.running.iter().filter(|(_, r)| !r.hidden).map(|(token, r)| item(&r.job_id, token, true));
-        running.chain(self.journal.iter().map(|(token, (job_id, _))| item(job_id, token, true))).collect()
+        let waiting = self.line.iter().map(|w| item(&w.assignment.job.request.job_id, w.token(), false));
+        // What was given back never began.
+        let begun = |outcome: &Outcome| !matches!(outcome, Outcome::Revoked);
+        let ended = self.journal.iter().map(|(token, (job_id, outcome))| item(job_id, token, begun(outcome)));
+        running.chain(waiting).chain(ended).collect()
     }
 }
 

@@ -35,6 +35,10 @@ pub struct Summary {
     pub lost: usize,
     /// Sessions that were closed meanwhile.
     pub closed: usize,
+    /// Attempts that were sent to a worker ahead of a free slot.
+    pub ahead: usize,
+    /// Attempts that workers gave back because something more urgent had no place.
+    pub given_back: usize,
     pub injected: Injected,
     /// Over the whole final history: two runs of one seed must agree.
     pub fingerprint: u64,
@@ -65,6 +69,17 @@ pub(crate) struct Ledger {
     pub(crate) cancelled: BTreeSet<JobId>,
     /// Jobs that somebody tried to reject when people were asked.
     pub(crate) rejected: BTreeSet<JobId>,
+    /// Attempts that were sent to a worker ahead of a free slot.
+    pub(crate) ahead: usize,
+    /// Attempts that workers gave back because they were asked for them.
+    pub(crate) given_back: usize,
+}
+
+impl Ledger {
+    /// Attempts that were sent ahead of a free slot, and those of them that were given back.
+    pub(crate) fn sent_ahead(&self) -> (usize, usize) {
+        (self.ahead, self.given_back)
+    }
 }
 
 pub(crate) struct World {
@@ -90,6 +105,10 @@ const CALM: Duration = Duration::from_secs(3_600);
 
 /// How long places may count as taken then. Longer than the silence of any worker is borne.
 const PLACES_FREE: Duration = Duration::from_secs(150);
+
+/// How long jobs run at most. Only what runs for less than a second on average is sent ahead.
+const QUICK_MS: u64 = 600;
+const SLOW_MS: u64 = 4_000;
 
 /// Half of the installations of several processes tell roles apart. The first two have everything that is needed.
 fn roles(count: u64, faults: &Faults) -> Vec<Roles> {
@@ -126,11 +145,16 @@ impl World {
             clock: ground_clock,
             entropy: entropy.clone(),
         };
-        let cast = Cast { policies: faults.chance(300), limits: faults.chance(300), schedules: faults.chance(300) };
+        let cast = Cast::draw(&faults);
         let roles = roles(count, &faults);
         let processes = Signal::new((0..count).map(|_| None).collect());
         let ledger = Mutex::default();
         Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, roles, processes }
+    }
+
+    /// How many milliseconds a job runs at most, if it says nothing of it.
+    pub(crate) fn longest_run_ms(&self) -> u64 {
+        if self.cast.quick { QUICK_MS } else { SLOW_MS }
     }
 
     pub(crate) async fn run(self) -> Result<Summary, Violation> {
@@ -158,7 +182,7 @@ impl World {
     }
 
     fn cast(self: Arc<Self>, tasks: &mut JoinSet<()>) {
-        let Cast { policies, limits, schedules } = self.cast;
+        let Cast { policies, limits, schedules, .. } = self.cast;
         people::explain_policies(&self);
         if policies {
             tasks.spawn(people::govern(self.clone()));

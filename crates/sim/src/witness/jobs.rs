@@ -90,7 +90,8 @@ impl Books {
         let (slots, open) = self.sessions.get(&binding.session).map_or((0, false), |session| (session.slots, session.open));
         self.require(open, "S-1 only an attached session gets work", || told(job, binding.session.as_str()));
         let others = self.held.get(&binding.session).map_or(0, BTreeSet::len);
-        self.require(others < slots, "L-4 a worker never holds more than its slots", || {
+        let places = slots + self.workers.lock().ahead(&binding.session);
+        self.require(others < places, "L-4 a worker never holds more than it has places for", || {
             told(job, &format!("{others} held before"))
         });
     }

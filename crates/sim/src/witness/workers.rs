@@ -1,8 +1,8 @@
 //! What workers really did, as they know it. Whatever else is said of them is made up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use lockgate_core::ids::JobId;
+use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{EventKind, JobEvent, Outcome, Reason, Transition};
 
 use super::jobs::told;
@@ -25,6 +25,14 @@ pub(super) struct Workers {
     said: BTreeSet<(JobId, u32, Word)>,
     /// Declared lost, whatever became of them.
     lost: BTreeSet<(JobId, u32)>,
+    /// How many each session lets wait beside those it runs. No row has it.
+    ahead: BTreeMap<SessionId, usize>,
+}
+
+impl Workers {
+    pub(super) fn ahead(&self, session: &SessionId) -> usize {
+        self.ahead.get(session).copied().unwrap_or(0)
+    }
 }
 
 impl Books {
@@ -73,6 +81,11 @@ fn word_of(event: &JobEvent) -> Option<Word> {
 }
 
 impl Witness {
+    /// A worker is about to say that it lets so many wait.
+    pub(crate) fn expect_ahead(&self, session: &SessionId, ahead: usize) {
+        self.books.lock().workers.lock().ahead.insert(session.clone(), ahead);
+    }
+
     /// A worker begins an attempt.
     pub(crate) fn saw_begin(&self, job: &JobId, attempt: u32) {
         self.books.lock().workers.lock().begun.insert((job.clone(), attempt));
