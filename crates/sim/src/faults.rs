@@ -90,6 +90,10 @@ faults! {
     ProcessStalled = "process-stalled",
     /// A write to the Store of several processes lands seconds after its caller was told that nobody knows.
     WriteLate = "write-late",
+    /// An operator pauses the pool for a while.
+    PoolPaused = "pool-paused",
+    /// An operator sends a worker away.
+    WorkerDrained = "worker-drained",
 }
 
 /// How often each fault was injected.

@@ -6,8 +6,8 @@
 //! what is said. Some jobs are parents: they submit children, wait for them and go on. Half of the seeds run several
 //! processes on shared lanes, which forget and miss things; half of these tell roles apart. One of several processes may be cut
 //! off or stand still until the others close its edge. Where jobs are quick, workers are sent some ahead of a free slot, and are
-//! asked for them back. Two of three seeds leave some faults out, so that there is time for what needs a while without them. Then
-//! the faults stop, and everything acknowledged must end exactly once.
+//! asked for them back. People change policies, pause the pool and send workers away. Two of three seeds leave some faults out, so
+//! that there is time for what needs a while without them. Then the faults stop, and everything acknowledged must end exactly once.
 //!
 //! Two judges know nothing of the engine: a witness between the processes and the disk keeps books of every change that
 //! the Store says it made, and in the end histories are compared with what clients and workers saw. Whether they notice
@@ -25,6 +25,7 @@ mod governed;
 mod lanes;
 mod late;
 mod link;
+mod operators;
 mod outage;
 mod parent;
 mod people;

@@ -46,6 +46,7 @@ pub(crate) struct Cast {
     pub(crate) policies: bool,
     pub(crate) limits: bool,
     pub(crate) schedules: bool,
+    pub(crate) operators: bool,
     /// Jobs are so quick that workers are sent some ahead of a free slot.
     pub(crate) quick: bool,
 }
@@ -53,11 +54,11 @@ pub(crate) struct Cast {
 impl Cast {
     pub(crate) fn draw(faults: &Faults) -> Self {
         let part = || faults.chance(300);
-        Self { policies: part(), limits: part(), schedules: part(), quick: part() }
+        Self { policies: part(), limits: part(), schedules: part(), operators: part(), quick: part() }
     }
 }
 
-fn operator() -> Caller {
+pub(crate) fn operator() -> Caller {
     Caller::new("tenant-0", "operator")
 }
 

@@ -110,7 +110,8 @@ impl FaultyStore {
 impl Jobs for FaultyStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         self.before().await?;
-        let outcome = self.witness.commit(self.planted.asked(changes)).await;
+        let changes = self.planted.chosen(&self.disk, self.planted.asked(changes)).await;
+        let outcome = self.witness.commit(changes).await;
         self.after().await?;
         outcome
     }

@@ -4,6 +4,7 @@
 //! and nobody hears that they are gone.
 
 mod ahead;
+mod leave;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,7 +41,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64) {
             let away_ms = match life.connect(&world).await {
                 End::Cut => 2_000,
                 End::Quiet => QUIET_MS,
-                End::Killed => break,
+                End::Killed | End::Left => break,
             };
             tokio::time::sleep(world.faults.millis(away_ms)).await;
         }
@@ -57,6 +58,8 @@ enum End {
     Quiet,
     /// The process died and forgot everything.
     Killed,
+    /// It was sent away, and holds nothing any more.
+    Left,
 }
 
 /// One life of a worker process.
@@ -75,6 +78,10 @@ struct Life {
     /// Results that were not acknowledged.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
     beats: u64,
+    /// Somebody wants it to leave.
+    draining: bool,
+    /// It may.
+    dismissed: bool,
     /// Results on their way over NATS; each comes back with those that were answered.
     posts: JoinSet<Vec<AttemptToken>>,
     /// Handlers that make calls of their own. They die with the process, not with the stream.
@@ -149,6 +156,8 @@ impl Life {
             running: BTreeMap::new(),
             journal: BTreeMap::new(),
             beats: 0,
+            draining: false,
+            dismissed: false,
             posts: JoinSet::new(),
             handlers: JoinSet::new(),
             late: JoinSet::new(),
@@ -216,7 +225,8 @@ impl Life {
         attachment: &Attachment,
         inbound: &mut Receiver<ToWorker>,
     ) -> End {
-        let mut outbox = FromWorker { results: self.unacknowledged(), ..FromWorker::default() };
+        let (results, draining) = (self.unacknowledged(), self.draining);
+        let mut outbox = FromWorker { results, draining, ..FromWorker::default() };
         let mut beat_at = Instant::now() + BEAT;
         tokio::time::sleep(world.faults.millis(FIRST_MESSAGE_MS)).await;
         loop {
@@ -224,7 +234,7 @@ impl Life {
             if self.posted {
                 self.post(world, std::mem::take(&mut outbox.results));
             }
-            if !outbox.results.is_empty() || !outbox.starts.is_empty() || outbox.beat.is_some() {
+            if !outbox.results.is_empty() || !outbox.starts.is_empty() || outbox.beat.is_some() || outbox.draining {
                 let message = std::mem::take(&mut outbox);
                 let messages =
                     if world.faults.inject(30, Fault::MessageReordered) { reordered(message) } else { vec![message] };
@@ -256,20 +266,27 @@ impl Life {
                 Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
                 () = tokio::time::sleep_until(wake) => {}
             }
+            if self.dismissed {
+                return End::Left;
+            }
             self.finish(world, &mut outbox);
             self.begin_ready(world, &mut outbox);
             if Instant::now() >= beat_at {
                 beat_at = Instant::now() + BEAT;
-                self.beats += 1;
                 if self.posted {
                     outbox.results = self.unacknowledged();
                 }
-                let inventory = self.inventory();
-                let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
-                let (number, highest_assignment) = (self.beats, self.highest);
-                outbox.beat = Some(Beat { number, highest_assignment, inventory, active_jobs, load, slots: None });
+                (outbox.draining, outbox.beat) = (self.draining, Some(self.beat()));
             }
         }
+    }
+
+    fn beat(&mut self) -> Beat {
+        self.beats += 1;
+        let inventory = self.inventory();
+        let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
+        let (number, highest_assignment) = (self.beats, self.highest);
+        Beat { number, highest_assignment, inventory, active_jobs, load, slots: None }
     }
 
     /// Sends results to whoever takes them. What is not answered is sent again with the next beat.
@@ -312,8 +329,9 @@ impl Life {
                 }
             }
             ToWorker::Revoke { token, .. } => self.give_back(world, &token, outbox),
-            // Nobody drains it.
-            ToWorker::BeatAck { .. } | ToWorker::Dismissed | ToWorker::Drain => {}
+            ToWorker::Drain => self.drain(outbox),
+            ToWorker::Dismissed => self.dismissed = self.draining,
+            ToWorker::BeatAck { .. } => {}
         }
     }
 
@@ -397,7 +415,7 @@ impl Life {
         let running = self.running.iter().filter(|(_, r)| !r.hidden).map(|(token, r)| item(&r.job_id, token, true));
         let waiting = self.line.iter().map(|w| item(&w.assignment.job.request.job_id, w.token(), false));
         // What was given back never began.
-        let begun = |outcome: &Outcome| !matches!(outcome, Outcome::Revoked);
+        let begun = |outcome: &Outcome| !matches!(outcome, Outcome::Revoked | Outcome::Interrupted);
         let ended = self.journal.iter().map(|(token, (job_id, outcome))| item(job_id, token, begun(outcome)));
         running.chain(waiting).chain(ended).collect()
     }

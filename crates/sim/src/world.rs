@@ -24,7 +24,7 @@ use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
 use crate::witness::Witness;
-use crate::{client, families, flow, people, times, worker};
+use crate::{client, families, flow, operators, people, times, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,19 +176,26 @@ impl World {
         if world.cast.policies {
             people::allow_everything(&world).await;
         }
+        if world.cast.operators {
+            operators::open(&world).await;
+        }
         world.come_to_rest().await?;
         tasks.shutdown().await;
         check::all(&world).await
     }
 
     fn cast(self: Arc<Self>, tasks: &mut JoinSet<()>) {
-        let Cast { policies, limits, schedules, .. } = self.cast;
+        let Cast { policies, limits, schedules, operators, .. } = self.cast;
         people::explain_policies(&self);
+        operators::explain_pauses(&self);
         if policies {
             tasks.spawn(people::govern(self.clone()));
         }
         if limits {
             tasks.spawn(people::limit(self.clone()));
+        }
+        if operators {
+            tasks.spawn(operators::operate(self.clone()));
         }
         if schedules {
             tasks.spawn(times::apply(self));

@@ -1,6 +1,7 @@
 //! What becomes of changes on their way to the disk, and of what is read of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt};
@@ -46,6 +47,14 @@ pub(super) fn omit_evidence(changes: &mut [Change]) {
     for evidence in changes.iter_mut().map(|change| &mut change.transition.evidence) {
         if matches!(evidence, Evidence::Reached(_) | Evidence::Attached { .. } | Evidence::Closed { .. }) {
             *evidence = Evidence::Version;
+        }
+    }
+}
+
+pub(super) fn assume_states(changes: &mut [Change], now: &Arc<str>) {
+    for evidence in changes.iter_mut().map(|change| &mut change.transition.evidence) {
+        if let Evidence::Allowed { routing, .. } = evidence {
+            routing.states = now.clone();
         }
     }
 }

@@ -16,7 +16,7 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules,
-    Sessions, StoreError, Unattached,
+    Sessions, SnapshotKind, Snapshots, StoreError, Unattached,
 };
 use parking_lot::Mutex;
 
@@ -33,6 +33,8 @@ pub enum Bug {
     EvidenceOmitted,
     /// The Store does not compare the policy of a dispatch with the one in force.
     PolicyIgnored,
+    /// The engine does not say under which states of pools it chose a worker, but which ones are in force.
+    StatesAssumed,
     /// The Store forgets the last change of a large batch and says that it made it.
     BatchCutShort,
     /// The Store answers before a change is on disk; a crash loses it.
@@ -291,6 +293,16 @@ impl Planted {
         if self.is(Bug::BirthsUnfenced) {
             let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });
             changes.iter_mut().filter(fenced).for_each(|change| change.transition.evidence = Evidence::Version);
+        }
+        changes
+    }
+
+    /// The same, where that takes a look at the disk.
+    pub(crate) async fn chosen(&self, disk: &MemoryStore, mut changes: Vec<Change>) -> Vec<Change> {
+        if self.is(Bug::StatesAssumed) {
+            let active = disk.active(SnapshotKind::PoolStates).await.ok().flatten();
+            let now = active.map_or_else(|| SnapshotKind::PoolStates.builtin().into(), |active| active.id);
+            changes::assume_states(&mut changes, &now);
         }
         changes
     }

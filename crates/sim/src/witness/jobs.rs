@@ -86,6 +86,9 @@ impl Books {
         });
         let agreed = unjudged || asks.as_ref() != topic || self.approved.contains(&job.request.job_id);
         self.require(agreed, "G-2 what people are asked about waits for them", || told(job, "nobody agreed"));
+        // What was claimed before counts for nothing: a pause holds from its commit on.
+        let paused = self.closed.contains(self.in_force(SnapshotKind::PoolStates));
+        self.require(!paused, "a paused pool starts nothing", || told(job, "its pool is paused"));
         let Some(binding) = &job.life.attempt.binding else { return };
         let (slots, open) = self.sessions.get(&binding.session).map_or((0, false), |session| (session.slots, session.open));
         self.require(open, "S-1 only an attached session gets work", || told(job, binding.session.as_str()));

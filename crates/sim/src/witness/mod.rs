@@ -61,6 +61,8 @@ struct Books {
     /// At most so many jobs of a topic at work at once, where that is promised.
     limits: BTreeMap<Topic, usize>,
     policies: BTreeMap<Arc<str>, Meaning>,
+    /// States of pools that close the one that everybody works in.
+    closed: BTreeSet<Arc<str>>,
     /// Jobs that somebody agreed to.
     approved: BTreeSet<JobId>,
     objections: Vec<Violation>,
@@ -168,6 +170,10 @@ impl Witness {
     pub(crate) fn expect_policy(&self, snapshot: &Arc<str>, denied: Option<&str>, asks: Option<&str>) {
         let meaning = Meaning { denied: denied.map(Topic::from), asks: asks.map(Topic::from) };
         self.books.lock().policies.insert(snapshot.clone(), meaning);
+    }
+
+    pub(crate) fn expect_closed(&self, states: Arc<str>) {
+        self.books.lock().closed.insert(states);
     }
 
     pub(crate) fn expect_approval(&self, job: &JobId) {

@@ -104,7 +104,7 @@ impl Witness {
             Outcome::FailedFatal { .. } => Word::Fatal,
             Outcome::Snooze { .. } => Word::Snoozed,
             Outcome::AwaitChildren { .. } => Word::Waits,
-            // Nobody says so in any story.
+            // Nobody says so of what has begun.
             Outcome::TimedOut | Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked => return,
         };
         self.books.lock().workers.lock().said.insert((job.clone(), attempt, word));

@@ -67,6 +67,7 @@ caught! {
     a_late_report_that_counts_when_the_next_attempt_runs = GuessesKept: "A-4";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
+    a_pause_that_is_not_compared = StatesAssumed: "a paused pool";
     a_kernel_that_allows_everything = EverythingAllowed: "G-1" | "G-2";
     limits_that_are_not_kept = LimitsIgnored: "L-6";
     limits_that_are_never_freed = LimitsNeverFreed: "everything ends";

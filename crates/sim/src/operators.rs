@@ -1,0 +1,68 @@
+//! Operators: they pause the pool and open it again, and send workers away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::ids::PoolName;
+use lockgate_core::pools::{Closed, DEFAULT_POOL, PoolStates};
+
+use crate::faults::Fault;
+use crate::people::operator;
+use crate::world::World;
+
+/// Most milliseconds between two things that they do.
+const EVERY_MS: u64 = 10_000;
+/// How long a pause lasts at most.
+const PAUSED_MS: u64 = 8_000;
+
+/// Tells the witness under which states of pools nothing may be dispatched.
+pub(crate) fn explain_pauses(world: &World) {
+    let paused = PoolStates::default().with(PoolName::from(DEFAULT_POOL), Some(Closed::Paused));
+    world.witness.expect_closed(paused.id());
+}
+
+/// Never returns: a pause that was still on its way when faults stopped is put right, else nothing could end.
+pub(crate) async fn operate(world: Arc<World>) {
+    loop {
+        tokio::time::sleep(world.faults.millis(EVERY_MS)).await;
+        if world.faults.inject(500, Fault::PoolPaused) {
+            set_pool(&world, Some(Closed::Paused)).await;
+            tokio::time::sleep(world.faults.millis(PAUSED_MS)).await;
+        }
+        set_pool(&world, None).await;
+        if world.faults.inject(300, Fault::WorkerDrained) {
+            drain_one(&world).await;
+        }
+    }
+}
+
+/// In the end the pool is open, so that everything can end.
+pub(crate) async fn open(world: &World) {
+    while !set_pool(world, None).await {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Whether it was acknowledged.
+async fn set_pool(world: &World, state: Option<Closed>) -> bool {
+    let (process, caller, pool) = (world.process().await, operator(), PoolName::from(DEFAULT_POOL));
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => false,
+        set = process.engine.set_pool_state(&caller, &pool, state) => set.is_ok(),
+    }
+}
+
+/// Wherever it is attached, and even if it is gone already.
+async fn drain_one(world: &World) {
+    let (process, caller) = (world.process().await, operator());
+    let workers = process.engine.workers();
+    let chosen = usize::try_from(world.faults.below(workers.len() as u64)).unwrap_or(0);
+    let Some(worker) = workers.get(chosen).map(|view| view.profile.worker.clone()) else { return };
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => {}
+        // A failing Store is part of the story.
+        _ = process.engine.drain_worker(&caller, &worker) => {}
+    }
+}

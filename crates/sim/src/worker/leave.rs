@@ -1,0 +1,16 @@
+//! A worker that an operator sends away: it gives back what has not begun, ends the rest, and leaves when it is dismissed.
+
+use lockgate_core::job::Outcome;
+use lockgate_engine::FromWorker;
+
+use super::Life;
+
+impl Life {
+    /// Answered whenever it is said: whoever holds the session now may not know yet.
+    pub(super) fn drain(&mut self, outbox: &mut FromWorker) {
+        (self.draining, outbox.draining) = (true, true);
+        for waiting in std::mem::take(&mut self.line) {
+            self.conclude_unbegun(&waiting, Outcome::Interrupted, outbox);
+        }
+    }
+}
