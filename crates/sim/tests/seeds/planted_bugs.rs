@@ -5,14 +5,18 @@ use lockgate_sim::{Bug, Story};
 
 const SEEDS: u64 = 600;
 
-/// Some early seed breaks a rule that begins with one of `rules`.
+/// Some early seed breaks a rule that begins with one of `rules`. Others may break first what follows from it.
 fn is_caught(bug: Bug, rules: &[&str]) {
-    let stories = (0..SEEDS).map(|seed| Story { bug: Some(bug), ..Story::of(seed) });
-    let Some((seed, violation)) = stories.filter_map(|story| Some((story.seed, story.tell().err()?))).next() else {
-        panic!("{bug:?} is not noticed in {SEEDS} seeds")
-    };
-    println!("{bug:?}: seed {seed} broke {violation}");
-    assert!(rules.iter().any(|rule| violation.rule.starts_with(rule)), "{bug:?}, seed {seed}: {violation}");
+    let mut others = Vec::new();
+    for story in (0..SEEDS).map(|seed| Story { bug: Some(bug), ..Story::of(seed) }) {
+        let Err(violation) = story.tell() else { continue };
+        if rules.iter().any(|rule| violation.rule.starts_with(rule)) {
+            println!("{bug:?}: seed {} broke {violation}", story.seed);
+            return;
+        }
+        others.push(format!("seed {}: {violation}", story.seed));
+    }
+    panic!("{bug:?} is not noticed as {rules:?} in {SEEDS} seeds; what was: {others:#?}");
 }
 
 fn is_harmless(bug: Bug) {
