@@ -131,7 +131,7 @@ pub(crate) struct Wakeups {
     pub(crate) feed: Notify,
     /// A result waits to be scanned.
     pub(crate) scan: Notify,
-    /// A process died that may not have offered what it stored.
+    /// A gateway died that may not have offered what it stored.
     pub(crate) reoffer: Notify,
     /// Nothing is claimed before then: what was claimed last could not be dispatched, and others may have it meanwhile.
     pub(crate) claim_at: Mutex<Option<Instant>>,

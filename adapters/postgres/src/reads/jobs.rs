@@ -13,6 +13,7 @@ use lockgate_ports::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::pages::Pages;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, lane_number, whole_job};
@@ -27,8 +28,7 @@ struct Queue {
 }
 
 impl Queue {
-    async fn rows(&self, conn: &mut Conn, (time, seq): (i64, i64), limit: usize) -> Result<Vec<Row>, Fault> {
-        let limit = bounded(limit);
+    async fn rows(&self, conn: &mut Conn, (time, seq): (i64, i64), limit: i64) -> Result<Vec<Row>, Fault> {
         match &self.lane {
             Some(lane) => {
                 let params: [&(dyn ToSql + Sync); 5] = [&self.now, lane, &time, &seq, &limit];
@@ -41,7 +41,7 @@ impl Queue {
         }
     }
 
-    /// The first that can be read. Those that cannot do not take the place of others: it reads on behind them.
+    /// The first that can be read.
     async fn read(
         &self,
         conn: &mut Conn,
@@ -49,19 +49,15 @@ impl Queue {
         mut after: (i64, i64),
         limit: usize,
     ) -> Result<Vec<Job>, Fault> {
-        let mut jobs = Vec::new();
-        while jobs.len() < limit {
-            let rows = self.rows(conn, after, limit).await?;
-            for row in &rows {
-                jobs.extend(job_or_told(unreadable, row)?);
+        let mut pages = Pages::of(limit);
+        while let Some(wanted) = pages.wanted() {
+            let rows = self.rows(conn, after, wanted).await?;
+            pages.take(&rows, |row| {
                 after = (get(row, 8)?, get(row, 0)?);
-            }
-            if rows.len() < limit {
-                break;
-            }
+                job_or_told(unreadable, row)
+            })?;
         }
-        jobs.truncate(limit);
-        Ok(jobs)
+        Ok(pages.done())
     }
 }
 
@@ -162,20 +158,16 @@ pub(crate) async fn owing(
     after: JobSeq,
     limit: usize,
 ) -> Result<Vec<Job>, Fault> {
-    let (mut after, mut jobs) = (after.0, Vec::new());
-    while jobs.len() < limit {
-        let params: [&(dyn ToSql + Sync); 3] = [&duty.as_str(), &after, &bounded(limit)];
+    let (mut after, mut pages) = (after.0, Pages::of(limit));
+    while let Some(wanted) = pages.wanted() {
+        let params: [&(dyn ToSql + Sync); 3] = [&duty.as_str(), &after, &wanted];
         let rows = conn.rows(include_str!("../../queries/owing.sql"), &params).await?;
-        for row in &rows {
-            jobs.extend(job_or_told(unreadable, row)?);
+        pages.take(&rows, |row| {
             after = get(row, 0)?;
-        }
-        if rows.len() < limit {
-            break;
-        }
+            job_or_told(unreadable, row)
+        })?;
     }
-    jobs.truncate(limit);
-    Ok(jobs)
+    Ok(pages.done())
 }
 
 /// As two columns.

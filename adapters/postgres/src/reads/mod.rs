@@ -1,9 +1,10 @@
-//! Queries, each one statement: it sees one state of the database, with everything committed before the call.
+//! Queries. Each page is one statement: it sees one state of the database, with everything committed before it was asked for.
 
 mod credentials;
 mod jobs;
 mod lists;
 mod names;
+mod pages;
 mod runs;
 mod schedules;
 mod sessions;

@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::lists::{Page, ROWS_MAX};
+use super::pages::Pages;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{self, bounded, get, item, run_state, run_state_code, text};
@@ -101,7 +102,6 @@ pub(crate) async fn list_runs(
     Ok(page.done())
 }
 
-/// The first that can be read: it reads on behind those that cannot.
 pub(crate) async fn news(
     conn: &mut Conn,
     unreadable: &Unreadable,
@@ -111,21 +111,17 @@ pub(crate) async fn news(
     let mut names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let (mut after, mut news) = (i64::MIN, Vec::new());
-    while news.len() < limit {
-        let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &after, &bounded(limit)]).await?;
-        for row in &rows {
+    let (mut after, mut pages) = (i64::MIN, Pages::of(limit));
+    while let Some(wanted) = pages.wanted() {
+        let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &after, &wanted]).await?;
+        pages.take(&rows, |row| {
             let (no, run): (i64, _) = (get(row, 7)?, RunId::new(text(row, 8)?));
-            let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(row))?;
-            news.extend(what.map(|what| NewsRow { no, run, what }));
             after = no;
-        }
-        if rows.len() < limit {
-            break;
-        }
+            let what = unreadable.or_told(|| format!("news {no} of run {run}"), told(row))?;
+            Ok(what.map(|what| NewsRow { no, run, what }))
+        })?;
     }
-    news.truncate(limit);
-    Ok(news)
+    Ok(pages.done())
 }
 
 /// Of a job, if there is one in the row.

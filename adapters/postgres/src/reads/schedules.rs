@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::lists::Page;
+use super::pages::Pages;
 use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{bounded, get, text};
@@ -39,7 +40,6 @@ pub(crate) async fn list_schedules(
     conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?.iter().map(schedule).collect()
 }
 
-/// The first that can be read: it reads on behind those that cannot.
 pub(crate) async fn due_schedules(
     conn: &mut Conn,
     unreadable: &Unreadable,
@@ -47,21 +47,17 @@ pub(crate) async fn due_schedules(
     limit: usize,
 ) -> Result<Vec<Schedule>, Fault> {
     let mut after: (i64, Arc<str>, Arc<str>) = (i64::MIN, "".into(), "".into());
-    let mut due = Vec::new();
-    while due.len() < limit {
-        let params: [&(dyn ToSql + Sync); 5] = [&now, &after.0, &&*after.1, &&*after.2, &bounded(limit)];
+    let mut pages = Pages::of(limit);
+    while let Some(wanted) = pages.wanted() {
+        let params: [&(dyn ToSql + Sync); 5] = [&now, &after.0, &&*after.1, &&*after.2, &wanted];
         let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &params).await?;
-        for row in &rows {
-            let (tenant, name) = (text(row, 0)?, text(row, 1)?);
-            due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
-            after = (get(row, 3)?, tenant, name);
-        }
-        if rows.len() < limit {
-            break;
-        }
+        pages.take(&rows, |row| {
+            after = (get(row, 3)?, text(row, 0)?, text(row, 1)?);
+            let (_, tenant, name) = &after;
+            unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))
+        })?;
     }
-    due.truncate(limit);
-    Ok(due)
+    Ok(pages.done())
 }
 
 pub(crate) async fn next_schedule(conn: &mut Conn, now: Now) -> Result<(Option<Timestamp>, Timestamp), Fault> {

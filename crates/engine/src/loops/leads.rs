@@ -72,6 +72,11 @@ impl Lead {
         }
     }
 
+    /// Whether its leader has something to say to the lanes.
+    const fn is_of_lanes(self) -> bool {
+        matches!(self, Self::Due | Self::Limits | Self::Pending | Self::Placing | Self::Rebuild | Self::Reoffer)
+    }
+
     /// The role that leads it, and how often a leader comes round. None for what is led only while there is something to
     /// do, and for what every process looks after: a vacant lease means nothing there.
     pub(crate) const fn cadence(self, settings: &Settings) -> Option<(&'static str, Duration)> {
@@ -102,6 +107,9 @@ impl Inner {
     pub(crate) async fn leads_since(&self, lead: Lead, every: Duration) -> Result<Option<u64>, StoreError> {
         let epoch = if self.settings.exclusive_store {
             Some(0)
+        } else if lead.is_of_lanes() && self.config.is_unreadable() {
+            // Lanes that are shared follow the pools in force, and do not hear whoever speaks by others.
+            None
         } else {
             self.ports.store.acquire(lead.name(), &self.holder, every * 2).await?
         };

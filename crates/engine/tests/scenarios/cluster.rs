@@ -9,7 +9,7 @@ use lockgate_engine::{Acknowledged, Settings, ToWorker, WorkerStatus};
 use lockgate_ports::{Jobs, Lanes, Leases, Sessions, Settlement};
 use tokio::time::Instant;
 
-use super::stage::{Hand, Kind, Stage, caller, job};
+use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
 fn done() -> Outcome {
     Outcome::Succeeded { result: Json::null() }
@@ -108,10 +108,10 @@ async fn what_a_dead_process_held_runs_elsewhere_within_fifteen_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_dead_process_stored_and_never_offered_runs_elsewhere_as_soon_as_its_edge_is_closed() {
-    // More than the head of a lane, so that one look at heads is not enough.
+    // More than the head of a lane and more than a page, so that one look is not enough.
     const JOBS: u32 = 40;
     let one = Stage::shared();
-    let other = one.beside();
+    let other = one.beside_with(Settings { batch_max: 16, ..Settings::default() });
     // Long enough for the other one to trust what it hears and does not hear.
     pass(Duration::from_secs(20)).await;
     let mut unoffered = Vec::new();
@@ -422,9 +422,4 @@ async fn a_bus_that_is_away_shows_in_its_gauge_until_it_is_back() {
     other.until_number("lockgate_bus_reachable", 1.0).await;
     one.bus.set_away(None);
     one.until_number("lockgate_bus_reachable", 1.0).await;
-}
-
-/// In virtual time this takes no time.
-async fn pass(span: Duration) {
-    tokio::time::sleep(span).await;
 }

@@ -18,7 +18,7 @@ use lockgate_ports::{
 
 use tokio::sync::watch;
 
-use super::stage::{Hand, Kind, Stage, caller, job};
+use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
 /// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed.
 pub(crate) struct Distant {
@@ -117,11 +117,6 @@ impl Lanes for Distant {
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {
         self.lanes.rebuild(lanes).await;
     }
-}
-
-/// In virtual time this takes no time.
-async fn pass(span: Duration) {
-    tokio::time::sleep(span).await;
 }
 
 #[tokio::test(start_paused = true)]

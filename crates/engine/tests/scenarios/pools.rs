@@ -15,9 +15,9 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
 use lockgate_core::worker::Load;
 use lockgate_engine::{ApiError, ToWorker};
-use lockgate_ports::{Activation, Hold, Lanes, SnapshotKind, Snapshots};
+use lockgate_ports::{Activation, Hold, Lanes, Leases as _, SnapshotKind, Snapshots};
 
-use super::stage::{Hand, Kind, Stage, caller, job};
+use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
 const TWO_POOLS: &str = "
 topics: {t.fast: [fast, slow], t.slow: slow}
@@ -455,11 +455,8 @@ async fn a_preferred_worker_in_a_paused_or_full_pool_holds_nothing_up() {
     assert_eq!(a.take().await.job.request.job_id, paused, "and now it is paused");
 }
 
-#[tokio::test(start_paused = true)]
-async fn pools_that_cannot_be_read_here_stop_dispatching_and_why_says_so() {
-    let stage = Stage::new();
-    stage.pools(TWO_POOLS).await;
-    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("slow", &["*"], 1)).await;
+/// Pools after the first, as no process here can read them.
+async fn activate_unreadable(stage: &Stage) {
     let newer = Activation {
         kind: SnapshotKind::Pools,
         id: "pools:newer".into(),
@@ -476,9 +473,44 @@ async fn pools_that_cannot_be_read_here_stop_dispatching_and_why_says_so() {
         },
     };
     stage.store.activate(newer).await.expect("stored").expect("in force");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pools_that_cannot_be_read_here_stop_dispatching_and_why_says_so() {
+    let stage = Stage::new();
+    stage.pools(TWO_POOLS).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("slow", &["*"], 1)).await;
+    activate_unreadable(&stage).await;
     let id = stage.submit(job("t.slow")).await;
     stage.until_reason(&id, "config_unreadable").await;
     assert!(worker.is_quiet(), "nobody here can say who may take what");
     stage.pools("topics: {t.slow: slow}\npools: {slow: {}}\n").await;
     assert_eq!(worker.take().await.job.request.job_id, id);
+}
+
+/// The lanes would not hear it, and nobody else would know that it was not heard.
+#[tokio::test(start_paused = true)]
+async fn whoever_cannot_read_the_pools_leaves_the_lanes_to_others() {
+    let stage = Stage::shared();
+    stage.pools(TWO_POOLS).await;
+    let led = async |lease: &str| {
+        let leases = stage.store.leases().await.expect("memory");
+        leases.iter().any(|row| row.name == lease && row.is_held())
+    };
+    let of_lanes = ["lockgate:retry:pump", "lockgate:replayer:lanes", "lockgate:limits"];
+    pass(Duration::from_secs(30)).await;
+    for lease in of_lanes {
+        assert!(led(lease).await, "{lease}");
+    }
+    activate_unreadable(&stage).await;
+    pass(Duration::from_secs(60)).await;
+    for lease in of_lanes {
+        assert!(!led(lease).await, "{lease}");
+    }
+    assert!(led("lockgate:reconciler:default").await, "all else goes on");
+    stage.pools("topics: {t.slow: slow}\npools: {slow: {}}\n").await;
+    pass(Duration::from_secs(30)).await;
+    for lease in of_lanes {
+        assert!(led(lease).await, "{lease}");
+    }
 }

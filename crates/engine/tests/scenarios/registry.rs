@@ -10,14 +10,9 @@ use lockgate_engine::{Considered, PoolLevel, WorkerStatus, WorkerView};
 use lockgate_ports::Counters;
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, caller, job};
+use super::stage::{Hand, Stage, caller, job, pass};
 
 const HOT: Load = Load { cpu: Some(93), gpu: None, memory: Some(12) };
-
-/// In virtual time this takes no time.
-async fn pass(span: Duration) {
-    tokio::time::sleep(span).await;
-}
 
 /// The worker beats while time passes.
 async fn pass_beating(worker: &mut Hand, load: Load, span: Duration) {

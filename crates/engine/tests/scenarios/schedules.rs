@@ -15,7 +15,7 @@ use lockgate_engine::{ApiError, AppliedAs, AppliedSchedule, BackfillSpan};
 use lockgate_ports::{Jobs, ScheduleChange, Schedules, Trail};
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, caller, somebody};
+use super::stage::{Hand, Stage, caller, pass, somebody};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -97,10 +97,6 @@ fn job_of(slot: &Slot) -> JobId {
         Some(Target::Job(id)) => id.clone(),
         other => panic!("{other:?} is no job"),
     }
-}
-
-async fn pass(span: Duration) {
-    tokio::time::sleep(span).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,6 +31,11 @@ use super::traces::Recorder;
 /// Longer than anything here may take, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// In virtual time this takes no time.
+pub(crate) async fn pass(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
 struct PausedClock(Instant);
 
 impl Clock for PausedClock {
