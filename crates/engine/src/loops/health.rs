@@ -19,7 +19,7 @@ const TOLD_FOR: Duration = Duration::from_secs(300);
 pub(crate) struct Health {
     /// When this process began to listen: what was before nobody could hear.
     began: Instant,
-    /// Failures that are less than this apart are one trouble.
+    /// Failures that are less than this apart are one trouble; renewals that are not have a gap between them.
     window: Duration,
     /// How old the last renewal of this edge may be while it still says that the Store answers.
     trusted: Duration,
@@ -37,6 +37,8 @@ struct State {
     renewed: Option<Instant>,
     /// When it last could not be renewed, or was not because this process stood still.
     unrenewed: Option<Instant>,
+    /// Since when it has been renewed without a gap.
+    steady: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
@@ -96,13 +98,20 @@ impl Health {
 
     /// The lease of this edge was renewed by a call that began then.
     pub(crate) fn renewed(&self, asked: Instant) {
-        self.state.lock().renewed = Some(asked);
+        let mut state = self.state.lock();
+        // Not every gap is told of: a process without an edge has nothing to renew, one may be stopped, and a call may hang.
+        let gap = state.renewed.is_none_or(|last| last + self.window <= asked);
+        state.steady = state.steady.filter(|_| !gap).or_else(|| Some(Instant::now()));
+        state.renewed = Some(asked);
     }
 
     pub(crate) fn not_renewed(&self, error: &StoreError) {
         match error {
             StoreError::Corrupt(text) => self.damaged(text),
-            _ => self.stood_still(),
+            _ => {
+                self.state.lock().steady = None;
+                self.stood_still();
+            }
         }
     }
 
@@ -118,12 +127,14 @@ impl Health {
         self.began <= since && self.could_store_since(since)
     }
 
-    /// Whether what ended since could be stored. A trouble that lasts too long while this edge is renewed is not one of hearing.
+    /// Whether what ended since could be stored. A trouble that lasts too long while this edge is renewed all the while is not one of
+    /// hearing. Time in which it was not renewed does not count: or a long outage would end worse than a short one.
     pub(crate) fn could_store_since(&self, since: Instant) -> bool {
         let state = self.state.lock();
         let Some(trouble) = state.trouble.filter(|trouble| trouble.last >= since) else { return true };
+        let Some(steady) = state.steady else { return false };
         let renewed = state.renewed.is_some_and(|at| at >= since) && state.unrenewed.is_none_or(|at| at < since);
-        renewed && trouble.began.elapsed() >= self.defer_max
+        renewed && trouble.began.max(steady).elapsed() >= self.defer_max
     }
 
     /// For how long nobody has been called late or lost because of a trouble.
@@ -164,6 +175,14 @@ mod tests {
         }
     }
 
+    /// The edge is renewed every second, and every fifth a commit fails.
+    fn commits_fail(health: &Health, second: u64) {
+        health.renewed(Instant::now());
+        if second.is_multiple_of(5) {
+            health.cut_off(&away());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_query_that_always_fails_does_not_keep_the_silent_from_being_lost() {
         tokio::time::advance(SECOND * 60).await;
@@ -192,16 +211,10 @@ mod tests {
     async fn commits_that_fail_defer_for_three_minutes_if_the_edge_is_renewed() {
         tokio::time::advance(SECOND * 60).await;
         let health = Health::new(&Settings::default());
-        let failing = |health: &Health, second: u64| {
-            health.renewed(Instant::now());
-            if second.is_multiple_of(5) {
-                health.cut_off(&away());
-            }
-        };
-        passing(&health, 180, failing).await;
+        passing(&health, 180, commits_fail).await;
         assert_eq!(judges(&health), (false, false));
         assert_eq!(health.deferred(), SECOND * 179);
-        passing(&health, 2, failing).await;
+        passing(&health, 2, commits_fail).await;
         assert_eq!(judges(&health), (true, true));
         // As soon as the edge is not renewed, nobody could be heard after all.
         health.not_renewed(&away());
@@ -219,6 +232,25 @@ mod tests {
         passing(&health, 1, |health, _| health.renewed(Instant::now())).await;
         assert_eq!(judges(&health), (true, true));
         assert_eq!(health.deferred(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn commits_that_fail_after_an_outage_defer_as_long_as_others() {
+        tokio::time::advance(SECOND * 60).await;
+        // With an edge that cannot be renewed, and without one, where other calls fail.
+        for outage in [Health::not_renewed, Health::store_failed] {
+            let health = Health::new(&Settings::default());
+            passing(&health, 20, |health, _| health.renewed(Instant::now())).await;
+            passing(&health, 700, |health, _| outage(health, &away())).await;
+            passing(&health, 180, |health, second| {
+                commits_fail(health, second);
+                assert_eq!(judges(health), (false, false), "after {second} s");
+            })
+            .await;
+            assert!(health.deferred() > SECOND * 870, "it is one trouble");
+            passing(&health, 2, commits_fail).await;
+            assert_eq!(judges(&health), (true, true));
+        }
     }
 
     #[tokio::test(start_paused = true)]
