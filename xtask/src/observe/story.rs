@@ -157,12 +157,15 @@ impl<'a> Story<'a> {
         let hopeless = self.folder.path().join("hopeless.yaml");
         std::fs::write(&hopeless, HOPELESS)?;
         self.say(&["dag", "apply", &hopeless.display().to_string()]).await?;
-        self.say(&["dag", "start", "hopeless"]).await?;
+        let run = self.ask(&["dag", "start", "hopeless"]).await?;
+        let run = run.split_whitespace().next().context("a run without an id")?;
         let expected = ["LockgateCompensationStuck", "LockgateQuarantineRate"];
         let poke = async || {
             let _ = self.try_to(&["submit", "job.echo", "--label", "data=orders", "--payload", CARD]).await;
         };
-        alarms.expect(start, &expected, poke).await
+        alarms.expect(start, &expected, poke).await?;
+        // It would alarm for as long as nobody does.
+        self.say(&["dag", "resolve", run, "paid"]).await
     }
 
     /// Nobody judges for a while, and jobs run and results come out all the same: marked, counted and judged later.
@@ -323,9 +326,14 @@ impl<'a> Story<'a> {
 
     /// Must succeed.
     async fn say(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        let said = self.command(arguments).stderr(Stdio::piped()).output().await?;
+        self.ask(arguments).await.map(drop)
+    }
+
+    /// Must succeed. What it answers.
+    async fn ask(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let said = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output().await?;
         match said.status.success() {
-            true => Ok(()),
+            true => Ok(String::from_utf8(said.stdout)?),
             false => bail!("lockgate {} failed: {}", arguments.join(" "), String::from_utf8_lossy(&said.stderr)),
         }
     }

@@ -65,7 +65,8 @@ impl Inner {
         self.orchestra.call_due(self.ports.clock.now());
         let called = self.orchestra.take(RUNS_MAX);
         if !rounds.leads {
-            // Whoever leads now counts them.
+            // Whoever leads now counts them, all of them and at once: what was counted before is old.
+            (rounds.sweep_at, rounds.swept, rounds.counted) = (now, None, Swept::default());
             self.metrics.runs.swept(Swept::default());
             return Ok(());
         }

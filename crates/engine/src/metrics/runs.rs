@@ -59,12 +59,15 @@ impl Ended {
 pub(crate) struct Swept {
     pub(crate) live: u64,
     pub(crate) undoing: u64,
+    /// Those of them that wait for a person.
+    pub(crate) stuck: u64,
 }
 
 impl Swept {
     pub(crate) fn add(&mut self, state: RunState) {
         self.live += 1;
         self.undoing += u64::from(is_undoing(state));
+        self.stuck += u64::from(state == RunState::CompensationStuck);
     }
 }
 
@@ -172,5 +175,6 @@ impl RunMetrics {
     pub(crate) fn swept(&self, swept: Swept) {
         self.live.set(level(swept.live));
         self.sagas.active(swept.undoing);
+        self.sagas.stuck(swept.stuck);
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct SagaMetrics {
     unreadable: Counter,
     seconds: Histogram,
     active: Gauge,
+    stuck: Gauge,
 }
 
 impl SagaMetrics {
@@ -43,7 +44,10 @@ impl SagaMetrics {
         let active = Gauge::default();
         let help = "Runs that undo their work or are stuck doing so, as the last sweep of this process counted them";
         registry.register("saga_active", help, active.clone());
-        Self { recorded, rollbacks, dispatched, failed, unreadable, seconds, active }
+        let stuck = Gauge::default();
+        let help = "Runs that are stuck undoing their work, as the last sweep of this process counted them";
+        registry.register("saga_stuck", help, stuck.clone());
+        Self { recorded, rollbacks, dispatched, failed, unreadable, seconds, active, stuck }
     }
 
     pub(super) fn recorded(&self, nodes: u64) {
@@ -74,6 +78,10 @@ impl SagaMetrics {
 
     pub(super) fn active(&self, runs: u64) {
         self.active.set(level(runs));
+    }
+
+    pub(super) fn stuck(&self, runs: u64) {
+        self.stuck.set(level(runs));
     }
 }
 

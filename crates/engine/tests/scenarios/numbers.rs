@@ -225,7 +225,7 @@ async fn a_run_that_is_undone(stage: &Stage, witness: &mut Witness) {
         worker.start(&assignment).await;
         worker.report(&assignment, outcome).await;
     }
-    witness.wait_for(stage, &["lockgate_saga_active", "lockgate_dag_runs_live"]).await;
+    witness.wait_for(stage, &["lockgate_saga_active", "lockgate_saga_stuck", "lockgate_dag_runs_live"]).await;
     let resolve = RunOrder::Resolve { node: "one".into(), item: None };
     stage.engine.order_run(&caller(), &run, resolve).await.expect("taken");
     witness.wait_for(stage, &["lockgate_saga_rollback_seconds_count"]).await;
