@@ -17,7 +17,7 @@ use crate::Inner;
 use crate::commit::Undriven;
 use crate::damage::Found;
 use crate::families::{BELIEVED_FOR, Calls};
-use crate::health::moved;
+use crate::health::{drawn, moved};
 
 /// Parents looked at by one statement. Of each it may have to pass by all children that have ended.
 const PAGE: usize = 64;
@@ -27,24 +27,27 @@ const STOPPED: usize = 256;
 const PLATFORM: &str = "lockgate";
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    // The first sweep at once: an earlier life may have left something.
-    let (mut tick_at, mut sweep_at) = (Instant::now(), Instant::now());
+    let every = BELIEVED_FOR.min(inner.settings.families_every);
+    // The first sweep with the first tick: an earlier life may have left something.
+    let mut tick_at = Instant::now() + drawn(every);
+    let mut sweep_at = tick_at;
     loop {
-        let every = BELIEVED_FOR.min(inner.settings.families_every);
-        if !wait(&mut stop, every, inner.families.called()).await {
+        // Until a moment and not for a span: calls must not put it off.
+        let rest = tick_at.min(sweep_at).saturating_duration_since(Instant::now());
+        if !wait(&mut stop, rest, inner.families.called()).await {
             return;
         }
         let now = Instant::now();
         let ticked = now >= tick_at;
         if ticked {
-            tick_at = now + every;
+            tick_at = now + drawn(every);
         }
-        let swept = inner.settings.roles.scheduler && now >= sweep_at;
-        if swept {
-            sweep_at = now + inner.settings.families_every;
+        let sweeps = now >= sweep_at;
+        if sweeps {
+            sweep_at = now + drawn(inner.settings.families_every);
         }
         let called = inner.families_once(ticked).await;
-        let swept = if swept { inner.sweep_families(&stop).await } else { Ok(()) };
+        let swept = if sweeps && inner.settings.roles.scheduler { inner.sweep_families(&stop).await } else { Ok(()) };
         if let Err(error) = called.and(swept) {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("families");

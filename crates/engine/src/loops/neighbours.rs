@@ -39,7 +39,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             moved.extend(jobs.iter().cloned());
         }
         let looked = if due || moved.iter().any(Bell::is_sessions) {
-            look_at = Instant::now() + inner.settings.edge_renew;
+            look_at = Instant::now() + health::drawn(inner.settings.edge_renew);
             inner.neighbours_once().await
         } else {
             inner.stop_moved(inner.edge.held_of(&moved)).await

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Lead, wait};
 use crate::Inner;
-use crate::health::moved;
+use crate::health::{drawn, moved};
 
 /// How old rows are that their committer did not relay.
 const OLD: Duration = Duration::from_secs(5);
@@ -32,12 +32,13 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             inner.outgoing.wake.notified().await;
             called = true;
         };
-        if !wait(&mut stop, inner.settings.outbox_every, call).await {
+        let every = drawn(inner.settings.outbox_every);
+        if !wait(&mut stop, every, call).await {
             return;
         }
         let mut relayed = if called { inner.relay_called().await } else { Ok(()) };
         // Also while calls never end.
-        if relayed.is_ok() && looked.elapsed() >= inner.settings.outbox_every {
+        if relayed.is_ok() && looked.elapsed() >= every {
             looked = Instant::now();
             relayed = inner.relay_old(&mut after).await;
         }

@@ -38,7 +38,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         inner.warm_start(&**counters).await;
     }
     let mut tell_at = Instant::now();
-    let mut write_at = tell_at + SNAPSHOT_EVERY;
+    let mut write_at = tell_at + health::drawn(SNAPSHOT_EVERY);
     loop {
         health::resting(inner.settings.beat_every.min(SNAPSHOT_EVERY));
         let next = tokio::select! {
@@ -52,11 +52,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         match next {
             Next::Stop => break,
             Next::Tell => {
-                tell_at = Instant::now() + inner.settings.beat_every;
+                tell_at = Instant::now() + health::drawn(inner.settings.beat_every);
                 inner.tell_of_workers().await;
             }
             Next::Write => {
-                write_at = Instant::now() + SNAPSHOT_EVERY;
+                write_at = Instant::now() + health::drawn(SNAPSHOT_EVERY);
                 if let Some(counters) = &counters {
                     inner.snapshot_once(&**counters).await;
                 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
-use crate::health::{moved, resting};
+use crate::health::{drawn, moved, resting};
 use crate::metrics::Swept;
 
 /// Runs stepped in one commit.
@@ -55,7 +55,7 @@ impl Inner {
         let every = self.settings.runs_every;
         let now = Instant::now();
         if now >= rounds.tick_at {
-            rounds.tick_at = now + every;
+            rounds.tick_at = now + drawn(every);
             // Renewed with time to spare: between ticks nobody asks again.
             rounds.leads = self.leads(Lead::Runs, every * 2).await?;
             if rounds.leads {
@@ -80,7 +80,7 @@ impl Inner {
                 self.metrics.runs.swept(std::mem::take(&mut rounds.counted));
             }
             // The next page comes with the next tick, so that runs move between pages.
-            rounds.sweep_at = now + if rounds.swept.is_some() { every } else { self.settings.sweep_every };
+            rounds.sweep_at = if rounds.swept.is_some() { rounds.tick_at } else { now + drawn(self.settings.sweep_every) };
         }
         stepped
     }
