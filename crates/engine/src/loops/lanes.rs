@@ -13,6 +13,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.lanes_every).await {
         if let Err(error) = inner.lanes_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("lanes");
             tracing::warn!(%error, "the lanes could not be rebuilt; trying again with the next tick");
         }
     }

@@ -14,13 +14,18 @@ use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
-        if let Err(error) = inner.policies_once().await {
-            inner.health.store_failed(&error);
+        let policy = inner.policies_once().await;
+        if let Err(error) = &policy {
+            inner.health.store_failed(error);
             tracing::warn!(%error, "the policy in force could not be read; trying again with the next tick");
         }
-        if let Err(error) = inner.configs_once().await {
-            inner.health.store_failed(&error);
+        let configs = inner.configs_once().await;
+        if let Err(error) = &configs {
+            inner.health.store_failed(error);
             tracing::warn!(%error, "the configuration in force could not be read; trying again with the next tick");
+        }
+        if policy.is_err() || configs.is_err() {
+            inner.metrics.loops.failed("policies");
         }
     }
 }

@@ -31,19 +31,21 @@ struct ByState {
     state: State,
 }
 
-/// Loops that list what they look for. Counted from nothing, so that the first failure is seen as a rise.
-const LISTING: [&str; 18] = [
+/// Loops that read from the Store what there is to do. Counted from nothing, so that the first failure is seen as a rise.
+const LISTING: [&str; 20] = [
     "deadlines",
     "due",
     "edges",
     "families",
     "feed",
+    "lanes",
     "ledger",
     "limits",
     "neighbours",
     "outbox",
     "pending",
     "placing",
+    "policies",
     "reap",
     "reoffer",
     "retention",
