@@ -143,6 +143,10 @@ impl Metrics {
         let by_priority = Arc::new(priorities(&mut registry));
         let reaped = Family::<ByReason, Counter>::default();
         registry.register("reaped", "Attempts taken from workers that lost, never started or overran them", reaped.clone());
+        // An increase sees nothing of a series that begins with its first count.
+        for reason in [Reason::AgentLost, Reason::DispatchLost, Reason::ExecutionTimeout, Reason::DeadlineExceeded] {
+            drop(reaped.get_or_create(&ByReason { reason: Cause(reason) }));
+        }
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
         let unreadable_rows = Counter::default();
