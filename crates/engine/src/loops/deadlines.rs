@@ -7,12 +7,13 @@ use lockgate_core::lane::ReadyKey;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
+use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
-        if let Err(error) = inner.deadlines_once().await {
+        if let Err(error) = inner.deadlines_once(&stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("deadlines");
             tracing::warn!(%error, "deadlines could not be enforced; trying again with the next tick");
@@ -21,14 +22,15 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    pub(crate) async fn deadlines_once(&self) -> Result<(), StoreError> {
-        if !self.leads(Lead::Deadlines, self.settings.expire_every).await? {
+    pub(crate) async fn deadlines_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+        let every = self.settings.expire_every;
+        let Some(mut round) = Round::begin(self, stop, Lead::Deadlines, every).await? else {
             self.metrics.loops.found_stale(std::iter::empty());
             return Ok(());
-        }
+        };
         let (mut after, mut ended) = (ReadyKey::default(), Ok(()));
         let mut left: Vec<JobState> = Vec::new();
-        loop {
+        while round.goes_on().await? {
             let jobs = self.ports.store.expired(after, self.settings.batch_max).await?;
             // They count while the write hangs, and go on to count if it fails. Jobs that miss their deadlines one after
             // another, and end, do not.
@@ -41,9 +43,10 @@ impl Inner {
             // Behind those that nobody could end, others wait for their end: these are left to the next tick.
             match last {
                 Some(last) if full && !away => after = last,
-                _ => return ended,
+                _ => break,
             }
         }
+        ended
     }
 
     /// One page, and the states of those that could not be ended.

@@ -8,13 +8,16 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
+use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
 
 pub(super) async fn run(inner: Arc<Inner>, recovered: Timestamp, mut stop: watch::Receiver<bool>) {
-    let mut pump = Pump { seen: ReadyKey { due_at: recovered, seq: JobSeq::default() }, epoch: 0 };
+    // Lanes that others share were not rebuilt for this process, and it does not know how far the others came.
+    let recovered = if inner.settings.exclusive_store { recovered } else { Timestamp::ZERO };
+    let mut seen = ReadyKey { due_at: recovered, seq: JobSeq::default() };
     while tick(&mut stop, inner.settings.due_every).await {
-        if let Err(error) = inner.due_once(&mut pump).await {
+        if let Err(error) = inner.due_once(&mut seen, &stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("due");
             tracing::warn!(%error, "due jobs could not be read; trying again with the next tick");
@@ -22,33 +25,29 @@ pub(super) async fn run(inner: Arc<Inner>, recovered: Timestamp, mut stop: watch
     }
 }
 
-/// How far this process has come.
-pub(crate) struct Pump {
-    seen: ReadyKey,
-    /// Of its leadership.
-    epoch: u64,
-}
-
 impl Inner {
-    /// Offers everything that became due after what was seen. A new leader does not know how far the others came, and begins
-    /// at the beginning: offers are idempotent.
-    pub(crate) async fn due_once(&self, pump: &mut Pump) -> Result<(), StoreError> {
-        let Some(epoch) = self.leads_since(Lead::Due, self.settings.due_every).await? else { return Ok(()) };
-        if std::mem::replace(&mut pump.epoch, epoch) != epoch {
-            pump.seen = ReadyKey::default();
-        }
-        let seen = &mut pump.seen;
+    /// Offers everything that became due after what was seen. A row comes into this list with a time that the Store's clock has
+    /// yet to reach, so behind the cursor is only what this process has offered itself, whoever led meanwhile. A round that was
+    /// cut short therefore goes on where it was: if each leader began at the beginning, those that lose their lease within a page
+    /// would never come to its end.
+    pub(crate) async fn due_once(&self, seen: &mut ReadyKey, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         // A clock that was set back would leave new retries behind the cursor.
         seen.due_at = seen.due_at.min(self.ports.clock.now());
-        loop {
-            let jobs = self.ports.store.due(*seen, self.settings.batch_max).await?;
-            let Some(last) = jobs.last() else { return Ok(()) };
-            *seen = last.ready_key();
+        let every = self.settings.due_every;
+        let Some(mut round) = Round::begin(self, stop, Lead::Due, every).await? else { return Ok(()) };
+        while round.goes_on().await? {
+            let mut jobs = self.ports.store.due(*seen, self.settings.batch_max).await?;
             let more = jobs.len() == self.settings.batch_max;
+            // What a clock behind the Store's calls early is not offered, so it is not seen either.
+            let now = self.ports.clock.now();
+            jobs.retain(|job| job.life.due_at <= now);
+            let Some(last) = jobs.last() else { break };
+            *seen = last.ready_key();
             self.offer(jobs.into_iter().map(Arc::new).collect()).await;
             if !more {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 }

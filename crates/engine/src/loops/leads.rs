@@ -100,11 +100,6 @@ impl Inner {
     /// Whether this process does the next round of a loop that comes round `every` so often. The cadence is the poll: the
     /// lease outlives one round and no more.
     pub(crate) async fn leads(&self, lead: Lead, every: Duration) -> Result<bool, StoreError> {
-        Ok(self.leads_since(lead, every).await?.is_some())
-    }
-
-    /// The epoch of this process's leadership, if it leads. A new one means that somebody else may have led in between.
-    pub(crate) async fn leads_since(&self, lead: Lead, every: Duration) -> Result<Option<u64>, StoreError> {
         let epoch = if self.settings.exclusive_store {
             Some(0)
         } else if lead.is_of_lanes() && self.config.is_unreadable() {
@@ -115,7 +110,7 @@ impl Inner {
         };
         leading(lead.name(), epoch);
         self.metrics.loops.came_round(lead.name(), epoch.is_some(), self.ports.clock.now());
-        Ok(epoch)
+        Ok(epoch.is_some())
     }
 
     /// A graceful stop gives leadership away at once: that of each loop when it ends, for others may take longer.

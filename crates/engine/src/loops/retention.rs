@@ -5,13 +5,13 @@ use std::sync::Arc;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 
+use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
-use crate::health::moved;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.prune_every).await {
-        if let Err(error) = inner.retention_once().await {
+        if let Err(error) = inner.retention_once(&stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("retention");
             tracing::warn!(%error, "ended jobs could not be pruned; trying again with the next tick");
@@ -20,12 +20,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    pub(crate) async fn retention_once(&self) -> Result<(), StoreError> {
-        if !self.leads(Lead::Retention, self.settings.prune_every).await? {
-            return Ok(());
-        }
-        while self.ports.store.prune(self.settings.retention, self.settings.batch_max).await? > 0 {
-            moved();
+    pub(crate) async fn retention_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+        let every = self.settings.prune_every;
+        let Some(mut round) = Round::begin(self, stop, Lead::Retention, every).await? else { return Ok(()) };
+        while round.goes_on().await? && self.ports.store.prune(self.settings.retention, self.settings.batch_max).await? > 0 {
             tokio::task::yield_now().await;
         }
         Ok(())

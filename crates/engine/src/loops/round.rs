@@ -32,13 +32,14 @@ impl<'a> Round<'a> {
         Ok(leads.then_some(Self { inner, stop, lead, every, led_at }))
     }
 
-    /// Asked between two pages. The lease is renewed as often as by short rounds.
+    /// Asked before each page. The lease lasts for two ticks: renewed this early, it outlives a page of half a tick and the rest
+    /// that follows the last one. Not before every page, for quick ones would cost a write each.
     pub(super) async fn goes_on(&mut self) -> Result<bool, StoreError> {
         moved();
         if *self.stop.borrow() {
             return Ok(false);
         }
-        if self.led_at.elapsed() < self.every {
+        if self.led_at.elapsed() < self.every / 4 {
             return Ok(true);
         }
         let asked = Instant::now();

@@ -23,6 +23,7 @@ mod posted;
 mod prefetch;
 mod registry;
 mod repeats;
+mod rounds;
 mod runs;
 mod sagas;
 mod schedules;

@@ -96,10 +96,20 @@ impl Stage {
         Self::with_lanes(Settings::default(), Arc::new(MemoryLanes::new(bounds)))
     }
 
+    /// Its clock is so much behind the Store's, once that much has passed.
+    pub(crate) fn behind(span: Duration) -> Self {
+        let [stores, own] = [Instant::now(), Instant::now() + span].map(|since| Arc::new(PausedClock(since)));
+        Self::with_clocks(Settings::default(), Arc::default(), stores, own)
+    }
+
     fn with_lanes(settings: Settings, lanes: Arc<MemoryLanes>) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock(Instant::now()));
+        let clock = Arc::new(PausedClock(Instant::now()));
+        Self::with_clocks(settings, lanes, clock.clone(), clock)
+    }
+
+    fn with_clocks(settings: Settings, lanes: Arc<MemoryLanes>, stores: Arc<dyn Clock>, clock: Arc<dyn Clock>) -> Self {
         let ground = Ground {
-            store: MemoryStore::new(clock.clone()),
+            store: MemoryStore::new(stores),
             lanes,
             bus: Arc::default(),
             counters: Arc::new(MemoryCounters::new(clock.clone())),

@@ -113,8 +113,11 @@ impl Jobs for MemoryStore {
     }
 
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.mood.turn_page().await;
         let (data, now) = self.open();
-        Ok(data.due(after, now, limit))
+        let jobs = data.due(after, now, limit);
+        self.mood.read_due(jobs.len());
+        Ok(jobs)
     }
 
     async fn pending(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
@@ -123,6 +126,7 @@ impl Jobs for MemoryStore {
     }
 
     async fn expired(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.mood.turn_page().await;
         let (data, now) = self.open();
         Ok(data.expired(after, now, limit))
     }
@@ -380,6 +384,7 @@ impl Upkeep for MemoryStore {
     }
 
     async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.mood.turn_page().await;
         let (mut data, now) = self.open();
         Ok(data.prune(keep, limit, now))
     }

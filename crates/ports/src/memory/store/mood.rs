@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{JobId, RunId, SessionId, TenantId};
 use lockgate_core::job::JobState;
@@ -41,6 +42,16 @@ pub(super) struct Moods {
     dispatches: Arc<watch::Sender<Dispatches>>,
     kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
+    pages: Arc<Mutex<Pages>>,
+}
+
+/// Of what loops read until nothing is left.
+#[derive(Default)]
+struct Pages {
+    /// How long each of them takes.
+    take: Duration,
+    /// Rows that were read of what is due.
+    due: usize,
 }
 
 impl MemoryStore {
@@ -70,6 +81,16 @@ impl MemoryStore {
     /// Whether a child of one of these is under way cannot be told from now on, as if the statement took too long.
     pub fn hide_families(&self, parents: impl IntoIterator<Item = JobId>) {
         *self.mood.hidden.lock() = parents.into_iter().collect();
+    }
+
+    /// Pages of what is due, of what is past its deadline and of what may be forgotten take this long from now on.
+    pub fn slow_pages(&self, each: Duration) {
+        self.mood.pages.lock().take = each;
+    }
+
+    /// Rows of what is due that were read so far, by everybody.
+    pub fn due_rows(&self) -> usize {
+        self.mood.pages.lock().due
     }
 
     /// The rows of these jobs cannot be decoded from now on, as if a newer version had written them.
@@ -126,6 +147,17 @@ impl Moods {
             Dispatches::FailFor(session) if to.contains(session) => Err(StoreError::Unavailable("away".to_owned())),
             _ => Ok(()),
         }
+    }
+
+    pub(super) async fn turn_page(&self) {
+        let take = self.pages.lock().take;
+        if !take.is_zero() {
+            tokio::time::sleep(take).await;
+        }
+    }
+
+    pub(super) fn read_due(&self, rows: usize) {
+        self.pages.lock().due += rows;
     }
 
     pub(super) fn tells(&self, kind: SnapshotKind) -> Result<(), StoreError> {
