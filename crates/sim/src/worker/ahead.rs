@@ -27,7 +27,7 @@ impl Waiting {
 const KEPT: u64 = 200;
 
 impl Life {
-    /// Takes an assignment, unless it has it already.
+    /// Takes an assignment, unless it has it already. Who drains begins nothing any more.
     pub(super) fn accept(&mut self, world: &Arc<World>, assignment: Assignment, outbox: &mut FromWorker) {
         // One that was sent again may come behind those that were sent after it.
         let prompt = assignment.number > self.highest && places::is_prompt(world, &assignment.job);
@@ -38,6 +38,9 @@ impl Life {
         }
         self.line.push_back(waiting);
         self.keeps_places(world);
+        if self.draining {
+            return self.interrupt_line(outbox);
+        }
         self.begin_ready(world, outbox);
         // Whoever waits came last.
         world.ledger.lock().ahead += usize::from(!self.line.is_empty());

@@ -9,6 +9,11 @@ impl Life {
     /// Answered whenever it is said: whoever holds the session now may not know yet.
     pub(super) fn drain(&mut self, outbox: &mut FromWorker) {
         (self.draining, outbox.draining) = (true, true);
+        self.interrupt_line(outbox);
+    }
+
+    /// Begins nothing of what waits. While it drains, that is what was sent before anybody heard that it does.
+    pub(super) fn interrupt_line(&mut self, outbox: &mut FromWorker) {
         for waiting in std::mem::take(&mut self.line) {
             self.conclude_unbegun(&waiting, Outcome::Interrupted, outbox);
         }
