@@ -1,6 +1,7 @@
 //! Deliberate bugs, to see whether the judges notice: a judge that never objects proves nothing.
 //!
-//! Each is a way in which a port could be wrong. They live here and nowhere else; the engine and the adapters have none.
+//! Each is a way in which a port could be wrong, what a process asks of one, or what an edge takes from its workers. What it does
+//! stands here or, behind [`Planted::is`], in the simulated part that it is about; the engine and the adapters have none.
 
 mod changes;
 mod lanes;

@@ -1,17 +1,19 @@
-//! Do the judges bite? Each test plants one bug in a port and says which promise is seen to break, within a few seeds.
-//! What the design calls harmless is planted too, and must not be noticed.
+//! Do the judges bite? Each test plants one bug and says which promise is seen to break, in the first of at most 600 seeds that
+//! breaks it. What the design calls harmless is planted too, and must not be noticed.
 
 use lockgate_sim::{Bug, Story};
 
+/// Stories that are told until one of them breaks the rule. Some bugs need a rare one.
 const SEEDS: u64 = 600;
 
-/// Some early seed breaks a rule that begins with one of `rules`. Others may break first what follows from it.
+/// Some story breaks a rule that begins with one of `rules`. Those before it that broke another one first, which may follow from the
+/// same bug, are passed over and counted.
 fn is_caught(bug: Bug, rules: &[&str]) {
     let mut others = Vec::new();
     for story in (0..SEEDS).map(|seed| Story { bug: Some(bug), ..Story::of(seed) }) {
         let Err(violation) = story.tell() else { continue };
         if rules.iter().any(|rule| violation.rule.starts_with(rule)) {
-            println!("{bug:?}: seed {} broke {violation}", story.seed);
+            println!("{bug:?}: seed {} broke {violation}; {} before it broke another rule", story.seed, others.len());
             return;
         }
         others.push(format!("seed {}: {violation}", story.seed));
