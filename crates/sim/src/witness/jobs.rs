@@ -88,13 +88,13 @@ impl Books {
         self.require(agreed, "G-2 what people are asked about waits for them", || told(job, "nobody agreed"));
         // What was claimed before counts for nothing: a pause holds from its commit on.
         let paused = self.closed.contains(self.in_force(SnapshotKind::PoolStates));
-        self.require(!paused, "a paused pool starts nothing", || told(job, "its pool is paused"));
+        self.require(!paused, "S-1 a paused pool starts nothing", || told(job, "its pool is paused"));
         let Some(binding) = &job.life.attempt.binding else { return };
         let (slots, open) = self.sessions.get(&binding.session).map_or((0, false), |session| (session.slots, session.open));
         self.require(open, "S-1 only an attached session gets work", || told(job, binding.session.as_str()));
         let others = self.held.get(&binding.session).map_or(0, BTreeSet::len);
         let places = slots + self.workers.lock().ahead(&binding.session);
-        self.require(others < places, "L-4 a worker never holds more than it has places for", || {
+        self.require(others < places, "A-5 a worker holds no more than it has places for", || {
             told(job, &format!("{others} held before"))
         });
     }

@@ -45,7 +45,7 @@ caught! {
     a_version_that_is_not_compared = VersionIgnored: "S-1" | "J-1";
     evidence_that_is_not_looked_at = EvidenceIgnored: "S-1";
     evidence_that_nobody_offers = EvidenceOmitted: "S-1 nobody";
-    a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "L-4" | "F-";
+    a_batch_that_is_written_in_part = BatchCutShort: "S-1" | "S-2" | "A-5 a worker holds" | "F-";
     an_answer_before_the_change_is_on_disk = AnsweredTooEarly: "S-1" | "S-2";
     events_that_are_not_written = EventsDropped: "S-4";
     jobs_that_end_again_otherwise = EndedTwice: "J-3";
@@ -69,11 +69,11 @@ caught! {
     parents_that_nobody_wakes = GatherForgotten: "F-2";
     children_that_nobody_stops = DisownForgotten: "F-3";
     a_report_with_another_token_that_counts = FenceIgnored: "A-1";
-    places_that_are_given_away_before_they_are_free = StopsBelieved: "A-5 a worker";
+    places_that_are_given_away_before_they_are_free = StopsBelieved: "A-5 a worker is sent";
     a_late_report_that_counts_when_the_next_attempt_runs = GuessesKept: "A-4";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
-    a_pause_that_is_not_compared = StatesAssumed: "a paused pool";
+    a_pause_that_is_not_compared = StatesAssumed: "S-1 a paused pool";
     a_kernel_that_allows_everything = EverythingAllowed: "G-1" | "G-2";
     limits_that_are_not_kept = LimitsIgnored: "L-6";
     limits_that_are_never_freed = LimitsNeverFreed: "everything ends";
