@@ -59,6 +59,15 @@ pub(super) fn assume_states(changes: &mut [Change], now: &Arc<str>) {
     }
 }
 
+/// Births that came without a verdict.
+pub(super) fn assume_verdicts(changes: &mut [Change]) {
+    for job in changes.iter_mut().map(|change| &mut change.transition.job).filter(|job| job.version == 1) {
+        if job.life.state == JobState::Pending && job.life.attempt.verdict.is_none() {
+            job.life.state = JobState::Scheduled;
+        }
+    }
+}
+
 /// What is said of a job that has ended and does not end it: that its children are stopped, that it was done late.
 pub(super) fn end_again(changes: &mut [Change]) {
     for transition in changes.iter_mut().map(|change| &mut change.transition) {

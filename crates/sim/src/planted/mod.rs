@@ -16,8 +16,8 @@ use lockgate_core::schedule::Schedule;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
-    Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, RunChange, RunRefusal, Runs, ScheduleChange, Schedules,
-    Sessions, SnapshotKind, Snapshots, StoreError, Unattached,
+    Activation, Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, Outdated, RunChange, RunRefusal, Runs,
+    ScheduleChange, Schedules, Sessions, SnapshotKind, Snapshots, StoreError, Unattached,
 };
 use parking_lot::Mutex;
 
@@ -32,6 +32,10 @@ pub enum Bug {
     EvidenceIgnored,
     /// The engine says that attempts are lost or over time, and offers no evidence.
     EvidenceOmitted,
+    /// The engine lets jobs wait for a worker that nobody has judged.
+    VerdictsAssumed,
+    /// The Store puts in force whatever it is given, whichever version was expected.
+    ActivationsNotCompared,
     /// The Store does not compare the policy of a dispatch with the one in force.
     PolicyIgnored,
     /// The engine does not say under which states of pools it chose a worker, but which ones are in force.
@@ -275,6 +279,17 @@ impl Planted {
         disk.attach(id, edge, if self.is(Bug::PromisesForgotten) { &forgotten } else { profile }).await
     }
 
+    pub(crate) async fn activate(
+        &self,
+        disk: &MemoryStore,
+        mut change: Activation,
+    ) -> Result<Result<u64, Outdated>, StoreError> {
+        if self.is(Bug::ActivationsNotCompared) {
+            change.expected = disk.active(change.kind).await?.map_or(0, |active| active.version);
+        }
+        disk.activate(change).await
+    }
+
     pub(crate) async fn close_session(&self, disk: &MemoryStore, id: &SessionId, epoch: u64) -> Result<bool, StoreError> {
         let mut closed = disk.close_session(id, epoch).await?;
         if self.is(Bug::EpochIgnored) && !closed {
@@ -290,6 +305,9 @@ impl Planted {
         }
         if self.is(Bug::EndedTwice) {
             changes::end_again(&mut changes);
+        }
+        if self.is(Bug::VerdictsAssumed) {
+            changes::assume_verdicts(&mut changes);
         }
         if self.is(Bug::BirthsUnfenced) {
             let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{EventKind, Job, JobState, Transition};
 use lockgate_core::time::Timestamp;
-use lockgate_core::verdict::Decision;
+use lockgate_core::verdict::{Decision, Verdict};
 use lockgate_ports::{Change, ChangeError, SnapshotKind, StoreError};
 
 use super::{Books, Entry, Meaning, Witness};
@@ -33,6 +33,11 @@ impl Books {
         let job = &transition.job;
         if transition.events.iter().any(|event| event.kind == EventKind::Dispatched) {
             self.may_be_dispatched(job);
+        }
+        if job.life.state == JobState::Scheduled || job.holder().is_some() {
+            self.require(allowing(job).is_some(), "A-7 nothing waits for a worker that was not allowed to", || {
+                told(job, &format!("{:?}", job.life.attempt.verdict))
+            });
         }
         self.follows_workers(transition);
         self.relate(transition);
@@ -70,11 +75,7 @@ impl Books {
         let before = self.jobs.get(&job.request.job_id);
         let again = before.is_some_and(|entry| entry.attempt == job.life.attempt.no && entry.state.is_held());
         self.require(!again, "A-3 an attempt is dispatched once", || told(job, "was held before"));
-        let allowing = job.life.attempt.verdict.as_ref().filter(|verdict| {
-            matches!(verdict.decision, Decision::Allow | Decision::AllowWithConstraints)
-                || (verdict.decision == Decision::RequireApproval && job.life.approval.is_some())
-        });
-        let stands = allowing.is_some_and(|verdict| *verdict.snapshot == *self.in_force(SnapshotKind::Policy));
+        let stands = allowing(job).is_some_and(|verdict| *verdict.snapshot == *self.in_force(SnapshotKind::Policy));
         self.require(stands, "G-1 nothing is dispatched but under the policy in force", || told(job, "no such verdict"));
         let Meaning { denied, asks } = self.policies.get(self.in_force(SnapshotKind::Policy)).cloned().unwrap_or_default();
         let topic = Some(&job.request.topic);
@@ -139,6 +140,15 @@ impl Books {
             told(job, &format!("{at_work} at work, {max} allowed"))
         });
     }
+}
+
+/// The verdict by which the current attempt may start, if it may.
+fn allowing(job: &Job) -> Option<&Verdict> {
+    let agreed = || job.life.approval.as_ref().is_some_and(|approval| approval.granted_at.is_some());
+    job.life.attempt.verdict.as_deref().filter(|verdict| {
+        matches!(verdict.decision, Decision::Allow | Decision::AllowWithConstraints)
+            || (verdict.decision == Decision::RequireApproval && agreed())
+    })
 }
 
 /// A late scan, or a release.

@@ -44,7 +44,8 @@ struct Books {
     held: BTreeMap<SessionId, BTreeSet<JobId>>,
     sessions: BTreeMap<SessionId, Session>,
     edges: BTreeMap<EdgeId, EdgeLease>,
-    in_force: BTreeMap<SnapshotKind, Arc<str>>,
+    /// The latest versions and what they put in force.
+    in_force: BTreeMap<SnapshotKind, (u64, Arc<str>)>,
     runs: BTreeMap<RunId, i64>,
     /// Runs that were seen to close.
     closing: BTreeSet<RunId>,
@@ -56,6 +57,8 @@ struct Books {
     workers: Arc<Mutex<workers::Workers>>,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
+    /// Lives of which late work was taken down.
+    noted: BTreeSet<(JobId, u32)>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,
     slots: BTreeSet<(TenantId, Arc<str>, SlotKey)>,
     /// At most so many jobs of a topic at work at once, where that is promised.
@@ -131,7 +134,7 @@ impl Books {
 
     fn in_force(&self, kind: SnapshotKind) -> &str {
         match self.in_force.get(&kind) {
-            Some(id) => id,
+            Some((_, id)) => id,
             None => kind.builtin(),
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Attached, EdgeRow, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, Snapshots,
-    StoreError, TurnConflict, Unattached,
+    Activation, Attached, EdgeRow, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, StoreError,
+    TurnConflict, Unattached,
 };
 
 use super::{EdgeLease, Session, Witness};
@@ -133,10 +133,15 @@ impl Witness {
     }
 
     pub(crate) async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
-        let (kind, id) = (change.kind, change.id.clone());
-        let answer = self.disk.activate(change).await?;
-        if answer.is_ok() {
-            self.books.lock().in_force.insert(kind, id);
+        let (kind, id, expected) = (change.kind, change.id.clone(), change.expected);
+        let answer = self.planted.activate(&self.disk, change).await?;
+        if let Ok(version) = answer {
+            let mut books = self.books.lock();
+            let before = books.in_force.insert(kind, (version, id)).map_or(0, |(version, _)| version);
+            let follows = expected == before && version == before + 1;
+            books.require(follows, "S-7 each version of a configuration is followed by one", || {
+                format!("{kind:?}: {version} after {before}, {expected} was expected")
+            });
         }
         Ok(answer)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::{JobId, SessionId};
-use lockgate_core::job::{EventKind, JobEvent, Outcome, Reason, Transition};
+use lockgate_core::job::{EventKind, Job, JobEvent, Outcome, Reason, Transition};
 
 use super::jobs::told;
 use super::{Books, Witness};
@@ -64,7 +64,22 @@ impl Books {
             if matches!(event.reason, Some(Reason::AgentLost | Reason::DispatchLost)) {
                 self.workers.lock().lost.insert((id.clone(), event.attempt));
             }
+            if event.kind == EventKind::DoneLate {
+                self.is_a_note(job);
+            }
         }
+    }
+
+    /// Work of a run that was done after it had been taken from its worker. Whether it was done is seen from what its worker said.
+    fn is_a_note(&mut self, job: &Job) {
+        let id = &job.request.job_id;
+        let stays = self.jobs.get(id).is_some_and(|entry| {
+            (entry.life, entry.attempt, entry.state) == (job.life.no, job.life.attempt.no, job.life.state)
+        });
+        let first = self.noted.insert((id.clone(), job.life.no));
+        self.require(first, "A-9 late work is taken down once", || told(job, "once more"));
+        let of_a_run = job.request.run.is_some();
+        self.require(stays && of_a_run, "A-9 late work ends nothing", || told(job, &format!("{:?}", job.request.run)));
     }
 }
 

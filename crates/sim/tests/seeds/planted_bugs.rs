@@ -72,6 +72,8 @@ caught! {
     places_that_are_given_away_before_they_are_free = StopsBelieved: "A-5 a worker is sent";
     a_late_report_that_counts_when_the_next_attempt_runs = GuessesKept: "A-4";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
+    jobs_that_wait_for_a_worker_unjudged = VerdictsAssumed: "A-7";
+    activations_that_are_not_compared = ActivationsNotCompared: "S-7";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
     a_pause_that_is_not_compared = StatesAssumed: "S-1 a paused pool";
     a_kernel_that_allows_everything = EverythingAllowed: "G-1" | "G-2";
