@@ -9,6 +9,7 @@ use lockgate_core::job::{EventKind, JobEvent, JobState, Reason};
 use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 
 use crate::clock::BASE;
+use crate::trail::Trail;
 use crate::world::{Summary, World};
 use crate::{ends, families, flow, sagas, times};
 
@@ -44,7 +45,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
     if let Some(violation) = broken {
         return Err(violation);
     }
-    let letters = letters(world).await;
+    let (letters, trail) = (letters(world).await, Trail::read(world).await?);
     let (mut lost, mut fingerprint) = (0, 0xcbf2_9ce4_8422_2325);
     let all: BTreeSet<JobId> = acknowledged.iter().cloned().chain(world.witness.jobs()).collect();
     for id in &all {
@@ -53,6 +54,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         history(id, &detail)?;
         work(world, id, &detail)?;
         ends::check(world, id, &detail)?;
+        trail.tells(id, &detail.events)?;
         let state = detail.job.state();
         let letter = letters.get(id).copied();
         ensure(
@@ -67,6 +69,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
     flow::check(world).await?;
     sagas::check(world).await?;
     times::check(world).await?;
+    trail.is_one_chain()?;
     let totals = world.disk.totals().await.map_err(|e| Violation::new("totals", e.to_string()))?;
     ensure(totals.live == [0; 4], "totals agree", || format!("{totals:?}"))?;
     let (acknowledged, closed, injected) = (acknowledged.len(), world.faults.closed(), world.faults.injected());

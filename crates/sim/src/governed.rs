@@ -41,7 +41,7 @@ impl Snapshots for FaultyStore {
 impl Trail for FaultyStore {
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         self.before().await?;
-        self.disk.audit(after, limit).await
+        self.disk.audit(after, limit).await.map(|rows| self.planted.audited(rows))
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {

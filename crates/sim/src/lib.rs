@@ -40,6 +40,7 @@ mod signal;
 mod store;
 mod story;
 mod times;
+mod trail;
 mod wire;
 mod witness;
 mod worker;

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::audit::AuditRow;
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId};
 use lockgate_core::job::{Duty, Evidence, Job};
 use lockgate_core::schedule::Schedule;
@@ -76,6 +77,8 @@ pub enum Bug {
     TurnsNotCompared,
     /// The Store never names certain schedules as due.
     SchedulesForgotten,
+    /// The Store does not show certain rows of the audit trail to whoever seals them.
+    RowsUnsealed,
     /// The Store closes edges that are alive.
     EdgesClosedAlive,
     /// The Store closes a session whatever its epoch.
@@ -262,6 +265,12 @@ impl Planted {
     /// Schedules as the Store names them when their time has come.
     pub(crate) fn due(&self, schedules: Vec<Schedule>) -> Vec<Schedule> {
         if self.is(Bug::SchedulesForgotten) { Vec::new() } else { schedules }
+    }
+
+    /// Rows of the audit trail, as they are read.
+    pub(crate) fn audited(&self, mut rows: Vec<AuditRow>) -> Vec<AuditRow> {
+        rows.retain(|row| !self.is(Bug::RowsUnsealed) || !picked(&row.entry.subject));
+        rows
     }
 
     pub(crate) fn grace(&self, grace: Duration) -> Duration {

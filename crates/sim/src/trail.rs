@@ -1,0 +1,82 @@
+//! The audit trail in the end: what it tells of jobs is what happened to them, and its blocks are one chain over all of its rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockgate_core::audit::{Action, AuditRow, Block};
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{EventKind, JobEvent};
+use lockgate_ports::{StoreError, Trail as _};
+
+use crate::check::{Violation, ensure, tell};
+use crate::world::World;
+
+pub(crate) struct Trail {
+    rows: Vec<AuditRow>,
+    blocks: Vec<Block>,
+    /// What it tells of each job.
+    told: BTreeMap<Arc<str>, Vec<Action>>,
+}
+
+impl Trail {
+    /// The blocks first: no row comes later that one of them seals.
+    pub(crate) async fn read(world: &World) -> Result<Self, Violation> {
+        let unread = |error: StoreError| Violation::new("the audit trail is read", error.to_string());
+        let blocks = world.disk.blocks(0, usize::MAX).await.map_err(unread)?;
+        let rows = world.disk.audit(0, usize::MAX).await.map_err(unread)?;
+        let mut told = BTreeMap::<_, Vec<Action>>::new();
+        for entry in rows.iter().map(|row| &row.entry).filter(|entry| OF_JOBS.contains(&entry.action)) {
+            told.entry(entry.subject.clone()).or_default().push(entry.action);
+        }
+        Ok(Self { rows, blocks, told })
+    }
+
+    /// Rows come with the commits that they are about, so they are those of the events, in the same order.
+    pub(crate) fn tells(&self, id: &JobId, events: &[JobEvent]) -> Result<(), Violation> {
+        let acts: Vec<Action> = events.iter().filter_map(act).collect();
+        let told = self.told.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        ensure(acts == told, "G-5 the audit trail tells of a job what happened", || {
+            format!("{id}: {told:?} of {}", tell(events))
+        })
+    }
+
+    pub(crate) fn is_one_chain(&self) -> Result<(), Violation> {
+        let grow = self.rows.is_sorted_by(|row, next| row.id < next.id);
+        ensure(grow, "S-6 numbers of audit rows grow", || format!("{:?}", self.rows))?;
+        let until = |id: i64| self.rows.partition_point(|row| row.id <= id);
+        let mut before: Option<&Block> = None;
+        for block in &self.blocks {
+            let since = before.map_or(0, |before| before.last);
+            let sealed = self.rows.get(until(since)..until(block.last)).unwrap_or_default();
+            let fits = block.verify(before, sealed);
+            fits.map_err(|broken| Violation::new("S-6 blocks are one chain over all rows", broken.to_string()))?;
+            before = Some(block);
+        }
+        Ok(())
+    }
+}
+
+/// What is told of jobs. No policy of the simulator looks at results.
+const OF_JOBS: [Action; 7] = [
+    Action::JobDenied,
+    Action::ApprovalAsked,
+    Action::Approved,
+    Action::SafetyBypassed,
+    Action::BypassRefused,
+    Action::JobReplayed,
+    Action::JobCancelled,
+];
+
+fn act(event: &JobEvent) -> Option<Action> {
+    match event.kind {
+        EventKind::Denied => Some(Action::JobDenied),
+        EventKind::ApprovalRequired => Some(Action::ApprovalAsked),
+        EventKind::Approved => Some(Action::Approved),
+        EventKind::SafetyBypassed => Some(Action::SafetyBypassed),
+        EventKind::BypassRefused => Some(Action::BypassRefused),
+        EventKind::Replayed => Some(Action::JobReplayed),
+        // By somebody, and not by its own worker.
+        EventKind::Cancelled => event.actor.is_some().then_some(Action::JobCancelled),
+        _ => None,
+    }
+}
