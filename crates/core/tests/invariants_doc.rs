@@ -42,6 +42,11 @@ fn is_id(word: &str) -> bool {
     number.is_some_and(|number| (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Written out, or one line of a macro that makes tests.
+fn has_test(source: &str, name: &str) -> bool {
+    [format!("fn {name}("), format!(" {name} = ")].iter().any(|text| source.contains(text))
+}
+
 #[test]
 fn every_invariant_of_the_code_is_listed_and_every_listed_one_is_used() {
     let used: BTreeSet<String> = all_sources().iter().flat_map(|text| ids(text)).collect();
@@ -58,8 +63,7 @@ fn every_test_that_is_named_exists() {
         let proofs = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
         for test in proofs.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() > 2) {
             named += 1;
-            let function = format!("fn {test}(");
-            let exists = sources.iter().any(|text| text.contains(&function));
+            let exists = sources.iter().any(|text| has_test(text, test));
             assert!(exists, "{test} is named and does not exist");
         }
     }
@@ -78,9 +82,7 @@ fn every_trap_names_tests_that_exist() {
         for proof in proofs {
             let (path, test) = proof.split_once("::").unwrap();
             let source = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-            // Written out, or one line of a macro that makes tests.
-            let exists = [format!("fn {test}("), format!(" {test} = ")].iter().any(|text| source.contains(text));
-            assert!(exists, "{proof} is named and does not exist");
+            assert!(has_test(&source, test), "{proof} is named and does not exist");
         }
     }
     assert!(traps > 40, "only {traps} traps were found in the tables");
