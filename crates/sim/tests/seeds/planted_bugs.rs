@@ -6,7 +6,7 @@ use lockgate_sim::{Bug, Story};
 /// Stories that are told until one of them breaks the rule. Some bugs need a rare one.
 const SEEDS: u64 = 600;
 
-/// Some story breaks a rule that begins with one of `rules`. Those before it that broke another one first, which may follow from the
+/// Some story breaks a rule that begins with one of `rules`. Those before it that broke another one, which may follow from the
 /// same bug, are passed over and counted.
 fn is_caught(bug: Bug, rules: &[&str]) {
     let mut others = Vec::new();
