@@ -139,6 +139,7 @@ macro_rules! store_conformance {
                 the_builtin_policy_is_in_force_until_one_is_activated,
                 an_activation_is_in_force_at_once,
                 a_dispatch_under_another_policy_conflicts_and_its_neighbours_do_not,
+                a_dispatch_under_other_pools_or_states_of_pools_conflicts,
                 an_activation_with_a_stale_version_changes_nothing,
                 an_activation_and_its_audit_row_are_one_commit,
                 a_former_text_can_be_put_in_force_again,

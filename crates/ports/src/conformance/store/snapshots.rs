@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lockgate_core::audit::{Action, AuditEntry};
-use lockgate_core::job::{Job, JobState};
+use lockgate_core::job::{Dispatch, Input, Job, JobState, Reason};
+use lockgate_core::pools::RoutingId;
 use lockgate_core::request::Json;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision};
 
@@ -88,6 +89,34 @@ pub async fn a_dispatch_under_another_policy_conflicts_and_its_neighbours_do_not
     activate(h, "p1", 2).await??;
     h.commit(stale).await??;
     assert_eq!(h.load("old").await?.state(), JobState::Dispatched, "the policy it was judged by is back in force");
+    Ok(())
+}
+
+pub async fn a_dispatch_under_other_pools_or_states_of_pools_conflicts(h: &StoreHarness) -> Proof {
+    let epoch = h.attach("s").await?;
+    let mut in_force = RoutingId::default();
+    for (kind, n) in [(SnapshotKind::Pools, 1), (SnapshotKind::PoolStates, 2)] {
+        let job = h.submit(new_job(&format!("job-{n}"))).await?;
+        let under = |routing: &RoutingId| -> Found<Change> {
+            let dispatch =
+                Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: n, routing: routing.clone() };
+            Ok(job.next(Input::Dispatch(dispatch), &h.env(allow()))?.into())
+        };
+        let given_up = |routing: &RoutingId| -> Found<Change> {
+            let (reason, message) = (Reason::NoWorkers, "nobody takes it".into());
+            Ok(job.next(Input::GivenUp { reason, message, routing: routing.clone() }, &h.env(allow()))?.into())
+        };
+        let before = in_force.clone();
+        h.store.activate(Activation { kind, ..activation(h, "new", 0) }).await??;
+        match kind {
+            SnapshotKind::Pools => in_force.pools = "new".into(),
+            _ => in_force.states = "new".into(),
+        }
+        let results = h.store.commit(vec![under(&before)?, given_up(&before)?]).await?;
+        assert_eq!(results, [Err(ChangeError::Conflict), Err(ChangeError::Conflict)], "{kind:?}");
+        assert_eq!(h.load(&format!("job-{n}")).await?, job);
+        assert_eq!(h.commit(under(&in_force)?).await?, Ok(job.seq), "{kind:?}");
+    }
     Ok(())
 }
 
