@@ -1,4 +1,5 @@
-//! The audit trail in the end: what it tells of jobs is what happened to them, and its blocks are one chain over all of its rows.
+//! The audit trail in the end: what it tells of jobs is what happened to them, and its blocks are one chain over
+//! all rows up to the last of them. Whether somebody seals at all is not judged here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -37,7 +37,7 @@ struct State {
     renewed: Option<Instant>,
     /// When it last could not be renewed, or was not because this process stood still.
     unrenewed: Option<Instant>,
-    /// Since when it has been renewed without a gap.
+    /// Since when it has been renewed without a gap. One call that fails is none, if the next comes in time.
     steady: Option<Instant>,
 }
 
@@ -108,10 +108,7 @@ impl Health {
     pub(crate) fn not_renewed(&self, error: &StoreError) {
         match error {
             StoreError::Corrupt(text) => self.damaged(text),
-            _ => {
-                self.state.lock().steady = None;
-                self.stood_still();
-            }
+            _ => self.stood_still(),
         }
     }
 

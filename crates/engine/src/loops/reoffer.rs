@@ -4,7 +4,7 @@
 //! and costs one short page per lane however long the backlog is. All lanes of the Store are compared more rarely, and when a
 //! gateway died that may have stored what it did not live to offer.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::lane::LaneKey;
@@ -72,34 +72,42 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             }
         }
         if let Err(error) = compared {
-            inner.health.store_failed(&error);
-            inner.metrics.loops.failed("reoffer");
-            tracing::warn!(%error, "lanes could not be compared; trying again with the next tick");
+            inner.not_compared(&error);
         }
     }
 }
 
 impl Inner {
-    /// Whether it was for this process to do, and went through.
+    fn not_compared(&self, error: &StoreError) {
+        self.health.store_failed(error);
+        self.metrics.loops.failed("reoffer");
+        tracing::warn!(%error, "lanes could not be compared; trying again with the next tick");
+    }
+
+    /// Whether it was for this process to do, and went through as far as it can: damage is no less at the next try.
     async fn reoffer_once(&self, cause: Cause, stop: &watch::Receiver<bool>) -> Result<bool, StoreError> {
         let leads = self.leads(Lead::Reoffer, self.settings.reoffer_every).await?;
         if !leads && cause != Cause::Death {
             return Ok(false);
         }
         let Some(lanes) = self.to_compare(cause).await? else { return Ok(false) };
-        // One lane's damage must not hide the lanes behind it.
-        let mut failed = Vec::new();
+        let mut failing = 0;
         for (lane, rows) in lanes {
             moved();
             if *stop.borrow() {
                 return Ok(false);
             }
-            failed.extend(self.offer_head(&lane, rows).await.err());
-            if failed.len() == FAILING_MAX {
-                break;
+            let Err(error) = self.offer_head(&lane, rows).await else { continue };
+            if !error.is_damage() {
+                failing += 1;
             }
+            if failing == FAILING_MAX {
+                return Err(error);
+            }
+            // One lane must not hide the lanes behind it.
+            self.not_compared(&error);
         }
-        failed.into_iter().next().map_or(Ok(true), Err)
+        Ok(failing == 0)
     }
 
     /// Lanes, and how many rows of each. None if the lanes cannot say what they know.
@@ -107,13 +115,14 @@ impl Inner {
         let listed = if cause == Cause::Tick { LANES } else { usize::MAX };
         // Lanes that are away are rebuilt as a whole when they are back.
         let Ok(depths) = self.ports.lanes.depths(listed).await else { return Ok(None) };
-        let known: BTreeSet<LaneKey> = depths.into_iter().map(|depth| depth.lane).collect();
         if cause == Cause::Tick {
-            return Ok(Some(known.into_iter().map(|lane| (lane, HEAD)).collect()));
+            return Ok(Some(depths.into_iter().map(|depth| (depth.lane, HEAD)).collect()));
         }
-        // Ticks pass by a lane that is empty again: what a whole batch left in it must come at once.
-        let compared = |(lane, _): (LaneKey, u64)| {
-            let rows = if known.contains(&lane) { HEAD } else { BATCH_JOBS_MAX };
+        let known: BTreeMap<LaneKey, u64> = depths.into_iter().map(|depth| (depth.lane, depth.waiting)).collect();
+        // Ticks pass by a lane that is empty again: where more than a head is missing, a whole batch may be, and must come at once.
+        let compared = |(lane, stored): (LaneKey, u64)| {
+            let missing = stored.saturating_sub(known.get(&lane).copied().unwrap_or(0));
+            let rows = if missing > HEAD as u64 { BATCH_JOBS_MAX } else { HEAD };
             (lane, rows)
         };
         let stored = self.ports.store.ready_lanes().await?;

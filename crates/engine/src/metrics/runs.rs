@@ -63,6 +63,14 @@ pub(crate) struct Swept {
     pub(crate) stuck: u64,
 }
 
+impl std::ops::AddAssign for Swept {
+    fn add_assign(&mut self, page: Self) {
+        self.live += page.live;
+        self.undoing += page.undoing;
+        self.stuck += page.stuck;
+    }
+}
+
 impl Swept {
     pub(crate) fn add(&mut self, state: RunState) {
         self.live += 1;

@@ -19,8 +19,9 @@ impl Inner {
     pub(crate) async fn sweep(&self, after: Option<&RunId>, counted: &mut Swept) -> Result<Option<RunId>, StoreError> {
         let ids = self.ports.store.live_runs(after, PAGE).await?;
         // What they have to hear comes first: it may be just what is missing.
+        let mut page = Swept::default();
         let swept = match self.steps_once(ids.clone()).await {
-            Ok(()) => self.replan(&ids, counted).await,
+            Ok(()) => self.replan(&ids, &mut page).await,
             failed => failed,
         };
         match swept {
@@ -32,6 +33,8 @@ impl Inner {
             }
             swept => swept?,
         }
+        // A page that is tried again counts once.
+        *counted += page;
         Ok(ids.last().filter(|_| ids.len() == PAGE).cloned())
     }
 
