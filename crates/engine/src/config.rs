@@ -19,12 +19,19 @@ pub(crate) struct Config {
     quotas: Mutex<Arc<Quotas>>,
     /// The version of the pools in force.
     version: AtomicU64,
-    /// The version by which the lanes are laid out from end to end, and the time before which everything due is in them.
-    laid_out: Mutex<Option<(u64, Timestamp)>>,
+    laid_out: Mutex<Option<LaidOut>>,
     /// What is in force was written by another version of Lockgate and cannot be read here.
     unreadable: AtomicBool,
     /// One change at a time: what is known here, the roster and the lanes must come from the same one.
     pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+/// By what the lanes are laid out from end to end.
+struct LaidOut {
+    version: u64,
+    pools: Arc<str>,
+    /// Everything that was due before is in them.
+    at: Timestamp,
 }
 
 /// What became of a look at what is in force.
@@ -64,7 +71,13 @@ impl Config {
 
     /// The time before which everything due is in the lanes.
     pub(crate) fn laid_out_at(&self) -> Option<Timestamp> {
-        self.laid_out.lock().as_ref().map(|(_, at)| *at)
+        self.laid_out.lock().as_ref().map(|laid_out| laid_out.at)
+    }
+
+    /// Whether the lanes follow these pools. Others do not know their limits: what was claimed from them would be dispatched under
+    /// limits that did not admit it.
+    pub(crate) fn is_laid_out_by(&self, pools: &str) -> bool {
+        self.laid_out.lock().as_ref().is_some_and(|laid_out| *laid_out.pools == *pools)
     }
 }
 
@@ -144,8 +157,8 @@ impl Inner {
     /// Puts what waits into the lanes of its pools anew, once for each configuration.
     async fn lay_out(&self) -> Result<(), StoreError> {
         let version = self.config.version.load(Ordering::Relaxed);
-        let known = *self.config.laid_out.lock();
-        if known.is_none_or(|(known, _)| known != version) { self.lay_out_anew(version).await } else { Ok(()) }
+        let known = self.config.laid_out.lock().as_ref().map(|laid_out| laid_out.version);
+        if known == Some(version) { Ok(()) } else { self.lay_out_anew(version).await }
     }
 
     /// Lanes that several processes share are laid out by the first of them, and filled by whoever then finds them empty.
@@ -153,14 +166,15 @@ impl Inner {
         let held = self.held_by_workers().await?;
         // From here on the lanes are those of no configuration, until all of it went through.
         *self.config.laid_out.lock() = None;
-        let at = self.ports.clock.now();
-        match self.ports.lanes.adopt(Layout { version, pools: self.routing().pools.clone() }, held).await {
+        let (at, routing) = (self.ports.clock.now(), self.routing());
+        match self.ports.lanes.adopt(Layout { version, pools: routing.pools.clone() }, held).await {
             Adopted::Anew => self.fill_lanes().await?,
             Adopted::Already => {}
             // Somebody knows more than this process; the next look at the Store tells.
             Adopted::Outdated => return Ok(()),
         }
-        *self.config.laid_out.lock() = Some((version, at));
+        *self.config.laid_out.lock() = Some(LaidOut { version, pools: routing.id().pools.clone(), at });
+        self.wake.dispatch.notify_one();
         Ok(())
     }
 

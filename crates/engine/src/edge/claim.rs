@@ -100,7 +100,7 @@ impl Inner {
         again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
         let plan = self.edge.plan(serving, &wants);
-        if !plan.seats.is_empty() {
+        if !plan.seats.is_empty() && self.config.is_laid_out_by(&plan.routing.pools) {
             let request = ClaimRequest {
                 pool: pool.clone(),
                 serving: serving.clone(),

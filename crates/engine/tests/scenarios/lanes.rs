@@ -24,7 +24,7 @@ use super::stage::{Hand, Kind, Stage, caller, job, pass};
 pub(crate) struct Distant {
     pub(crate) lanes: Arc<MemoryLanes>,
     pub(crate) off: Arc<AtomicBool>,
-    /// Whether claims are answered only later.
+    /// Whether claims are answered only later, and new pools are heard of only then.
     pub(crate) slow: Arc<watch::Sender<bool>>,
     /// Whether they say that they know nothing.
     pub(crate) blank: Arc<AtomicBool>,
@@ -43,6 +43,7 @@ impl Distant {
 #[async_trait]
 impl Lanes for Distant {
     async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+        let _ = self.slow.subscribe().wait_for(|slow| !slow).await;
         self.blank.store(false, Ordering::Relaxed);
         self.lanes.adopt(layout, held).await
     }
@@ -256,5 +257,26 @@ async fn lanes_are_not_laid_out_by_older_pools_under_a_newer_version() {
     }
     worker.take().await;
     pass(Duration::from_secs(5)).await;
+    assert!(worker.inbound_now().is_none(), "one at a time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_dispatched_by_pools_that_the_lanes_have_not_heard_of() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: p}\npools: {p: {}}\n").await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["t"], 2)).await;
+    stage.lanes_slow.send_replace(true);
+    let meanwhile = async {
+        pass(Duration::from_millis(500)).await;
+        for _ in 0..2 {
+            stage.submit(job("t")).await;
+        }
+        pass(Duration::from_secs(2)).await;
+        stage.lanes_slow.send_replace(false);
+    };
+    let limited = "topics: {t: p}\npools: {p: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
+    tokio::join!(stage.pools(limited), meanwhile);
+    worker.take().await;
+    pass(Duration::from_secs(3)).await;
     assert!(worker.inbound_now().is_none(), "one at a time");
 }
