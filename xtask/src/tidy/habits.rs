@@ -7,11 +7,13 @@ use super::{Finding, Severity};
 /// Most `unwrap` and `expect` calls outside of tests, per thousand lines of the workspace.
 const UNWRAPS_PER_1000: usize = 2;
 const SLEEPS: [&str; 3] = ["thread::sleep(", "time::sleep(", "sleep_ms("];
+/// Each of them works on a paused clock only.
+const PAUSES: [&str; 3] = ["start_paused", "time::pause()", "time::advance("];
 
 /// A test that sleeps is slow on a good day and wrong on a bad one. Two places may: a file whose clock is paused, where
 /// sleeping costs nothing, and a polling loop with a deadline, which must be called `wait_…`.
 pub(crate) fn sleeping_tests(source: &Source) -> Vec<Finding> {
-    if source.code.contains("start_paused") || source.code.contains("time::pause()") {
+    if PAUSES.iter().any(|pause| source.code.contains(pause)) {
         return Vec::new();
     }
     let waits: Vec<Function> = functions(source).into_iter().filter(|f| f.name.starts_with("wait_")).collect();
@@ -59,6 +61,8 @@ mod tests {
     fn paused_time_and_polling_with_a_deadline_are_fine() {
         let paused = "#[tokio::test(start_paused = true)]\nasync fn a() {\n    tokio::time::sleep(d).await;\n}\n";
         assert!(sleeping_tests(&Source::new("tests/a.rs", paused)).is_empty());
+        let advanced = "async fn a() {\n    tokio::time::advance(d).await;\n    tokio::time::sleep(d).await;\n}\n";
+        assert!(sleeping_tests(&Source::new("tests/a.rs", advanced)).is_empty());
         let polling = "async fn wait_until(d: Instant) {\n    tokio::time::sleep(d).await;\n}\n";
         assert!(sleeping_tests(&Source::new("tests/a.rs", polling)).is_empty());
     }

@@ -30,6 +30,15 @@ fn due_in(clock: &dyn Clock, span: Duration, topic: &str) -> NewJob {
     NewJob { not_before: Some(clock.now() + span), ..job(topic) }
 }
 
+/// Two processes, and many jobs that become due at once, in five seconds from now.
+async fn two_before_a_backlog_is_due() -> (Stage, Stage) {
+    let one = Stage::with(settings());
+    let other = one.beside_with(settings());
+    submit_backlog(&one, &due_in(one.clock(), Duration::from_secs(10), "nobody")).await;
+    pass(Duration::from_secs(5)).await;
+    (one, other)
+}
+
 /// Who leads the loop of what is due, and since when.
 async fn pump(store: &MemoryStore) -> (Option<String>, u64) {
     let leases = store.leases().await.expect("memory");
@@ -60,10 +69,7 @@ async fn stop_soon(stage: Stage) {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_backlog_of_what_is_due_is_read_once_by_one_leader() {
-    let one = Stage::with(settings());
-    let _other = one.beside_with(settings());
-    submit_backlog(&one, &due_in(one.clock(), Duration::from_secs(10), "nobody")).await;
-    pass(Duration::from_secs(5)).await;
+    let (one, _other) = two_before_a_backlog_is_due().await;
     let leader = pump(&one.store).await;
     // The lease is good for a second, and the backlog takes five.
     one.store.slow_pages(Duration::from_millis(400));
@@ -74,10 +80,7 @@ async fn a_long_backlog_of_what_is_due_is_read_once_by_one_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn leaders_that_lose_their_lease_within_a_page_come_to_the_end_of_the_backlog_all_the_same() {
-    let one = Stage::with(settings());
-    let _other = one.beside_with(settings());
-    submit_backlog(&one, &due_in(one.clock(), Duration::from_secs(10), "nobody")).await;
-    pass(Duration::from_secs(5)).await;
+    let (one, _other) = two_before_a_backlog_is_due().await;
     one.store.slow_pages(Duration::from_millis(1_500));
     pass(Duration::from_secs(120)).await;
     let read = one.store.due_rows();
