@@ -265,12 +265,16 @@ async fn nothing_is_dispatched_by_pools_that_the_lanes_have_not_heard_of() {
     let stage = Stage::new();
     stage.pools("topics: {t: p}\npools: {p: {}}\n").await;
     let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("p", &["t"], 2)).await;
+    // So that both are claimed at once.
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        stage.submit(job("t")).await;
+    }
     stage.lanes_slow.send_replace(true);
     let meanwhile = async {
-        pass(Duration::from_millis(500)).await;
-        for _ in 0..2 {
-            stage.submit(job("t")).await;
-        }
+        pass(Duration::from_millis(100)).await;
+        stage.lanes_off.store(false, Ordering::Relaxed);
+        stage.submit(job("t")).await;
         pass(Duration::from_secs(2)).await;
         stage.lanes_slow.send_replace(false);
     };
