@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::ids::EdgeId;
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{Explanation, Policy};
 use lockgate_core::request::JobRequest;
@@ -116,6 +117,53 @@ fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults) -> Arc<dyn Clock> {
     Arc::new(SkewedClock { clock: clock.clone(), ahead, behind })
 }
 
+/// Everything that a process asks or tells, each with its troubles.
+fn ports(
+    ground: &Ground,
+    faults: &Arc<Faults>,
+    lifeline: &Lifeline,
+    link: &Link,
+    edge: &Arc<Mutex<Option<EdgeId>>>,
+) -> Ports {
+    let Ground { disk, witness, planted, shared, clock, entropy } = ground;
+    let (lanes, bus) = match shared {
+        Some((lanes, bus)) => (shared_lanes(lanes, faults, lifeline, link), bus.another()),
+        None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
+    };
+    let clock = own_clock(clock, faults);
+    Ports {
+        store: Arc::new(FaultyStore {
+            disk: disk.clone(),
+            witness: witness.clone(),
+            planted: planted.clone(),
+            faults: faults.clone(),
+            lifeline: lifeline.clone(),
+            link: link.clone(),
+            remote: shared.is_some(),
+            edge: edge.clone(),
+        }),
+        lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
+        bus: Arc::new(FaultyBus {
+            bus: Arc::new(bus),
+            faults: faults.clone(),
+            planted: planted.clone(),
+            lifeline: lifeline.clone(),
+            link: link.clone(),
+        }),
+        kernel: Arc::new(FaultyKernel {
+            kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
+            faults: faults.clone(),
+            planted: planted.clone(),
+            lifeline: lifeline.clone(),
+        }),
+        clock,
+        entropy: entropy.clone(),
+        counters: None,
+        spans: None,
+        outlets: Vec::new(),
+    }
+}
+
 /// A running server.
 #[derive(Clone)]
 pub(crate) struct Process {
@@ -123,6 +171,7 @@ pub(crate) struct Process {
     pub(crate) lifeline: Lifeline,
     pub(crate) link: Link,
     pub(crate) roles: Roles,
+    edge: Arc<Mutex<Option<EdgeId>>>,
     stop: Arc<watch::Sender<bool>>,
     ended: Arc<Signal<bool>>,
     task: Arc<JoinHandle<()>>,
@@ -130,47 +179,11 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>, roles: Roles) -> Self {
-        let (lifeline, link) = (Lifeline::new(), Link::default());
-        let Ground { disk, witness, planted, shared, clock, entropy } = ground;
-        let (lanes, bus) = match shared {
-            Some((lanes, bus)) => (shared_lanes(lanes, faults, &lifeline, &link), bus.another()),
-            None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
-        };
-        let (clock, entropy) = (own_clock(clock, faults), entropy.clone());
-        let ports = Ports {
-            store: Arc::new(FaultyStore {
-                disk: disk.clone(),
-                witness: witness.clone(),
-                planted: planted.clone(),
-                faults: faults.clone(),
-                lifeline: lifeline.clone(),
-                link: link.clone(),
-                remote: shared.is_some(),
-                edge: Mutex::default(),
-            }),
-            lanes: Arc::new(PlantedLanes { lanes, planted: planted.clone() }),
-            bus: Arc::new(FaultyBus {
-                bus: Arc::new(bus),
-                faults: faults.clone(),
-                planted: planted.clone(),
-                lifeline: lifeline.clone(),
-                link: link.clone(),
-            }),
-            kernel: Arc::new(FaultyKernel {
-                kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
-                faults: faults.clone(),
-                planted: planted.clone(),
-                lifeline: lifeline.clone(),
-            }),
-            clock,
-            entropy,
-            counters: None,
-            spans: None,
-            outlets: Vec::new(),
-        };
+        let (lifeline, link, edge) = (Lifeline::new(), Link::default(), Arc::default());
+        let ports = ports(ground, faults, &lifeline, &link, &edge);
         // Processes need not agree on how long they bear with silence, as when that is being changed.
         let lost_after = if faults.chance(200) { PATIENT } else { Settings::default().lost_after };
-        let settings = Settings { roles, exclusive_store: shared.is_none(), lost_after, ..Settings::default() };
+        let settings = Settings { roles, exclusive_store: ground.shared.is_none(), lost_after, ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
         let running = engine.clone();
         let (stop, stopping) = watch::channel(false);
@@ -180,7 +193,12 @@ impl Process {
             running.run(stopping).await;
             end.set(true);
         });
-        Self { engine, lifeline, link, roles, stop: Arc::new(stop), ended, task: Arc::new(task) }
+        Self { engine, lifeline, link, roles, edge, stop: Arc::new(stop), ended, task: Arc::new(task) }
+    }
+
+    /// The edge that it is, as far as it said.
+    pub(crate) fn edge(&self) -> Option<EdgeId> {
+        self.edge.lock().clone()
     }
 
     /// SIGTERM: returns when every loop has ended, or the process crashed on the way.

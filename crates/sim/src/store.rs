@@ -38,7 +38,7 @@ pub(crate) struct FaultyStore {
     /// Whether it is a server, which several processes share.
     pub(crate) remote: bool,
     /// The edge that this process is, as far as it said.
-    pub(crate) edge: Mutex<Option<EdgeId>>,
+    pub(crate) edge: Arc<Mutex<Option<EdgeId>>>,
 }
 
 impl FaultyStore {

@@ -1,16 +1,21 @@
 //! The audit trail in the end: what it tells of jobs is what happened to them, and its blocks are one chain over
-//! all rows up to the last of them. Whether somebody seals at all is not judged here.
+//! all rows, up to the last of them once faults have stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditRow, Block};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobEvent};
 use lockgate_ports::{StoreError, Trail as _};
+use tokio::time::Instant;
 
 use crate::check::{Violation, ensure, tell};
 use crate::world::World;
+
+/// How long a row waits for its block at most, while there are no faults.
+const SEALED: Duration = Duration::from_secs(60);
 
 pub(crate) struct Trail {
     rows: Vec<AuditRow>,
@@ -22,9 +27,8 @@ pub(crate) struct Trail {
 impl Trail {
     /// The blocks first: no row comes later that one of them seals.
     pub(crate) async fn read(world: &World) -> Result<Self, Violation> {
-        let unread = |error: StoreError| Violation::new("the audit trail is read", error.to_string());
-        let blocks = world.disk.blocks(0, usize::MAX).await.map_err(unread)?;
-        let rows = world.disk.audit(0, usize::MAX).await.map_err(unread)?;
+        let blocks = world.disk.blocks(0, usize::MAX).await.map_err(|error| unread(&error))?;
+        let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
         let mut told = BTreeMap::<_, Vec<Action>>::new();
         for entry in rows.iter().map(|row| &row.entry).filter(|entry| OF_JOBS.contains(&entry.action)) {
             told.entry(entry.subject.clone()).or_default().push(entry.action);
@@ -54,6 +58,26 @@ impl Trail {
             before = Some(block);
         }
         Ok(())
+    }
+}
+
+fn unread(error: &StoreError) -> Violation {
+    Violation::new("the audit trail is read", error.to_string())
+}
+
+/// Waits until every row that is there now is in a block.
+pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
+    let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
+    let Some(last) = rows.last().map(|row| row.id) else { return Ok(()) };
+    let deadline = Instant::now() + SEALED;
+    loop {
+        let head = world.disk.head().await.map_err(|error| unread(&error))?.map_or(0, |block| block.last);
+        if head >= last {
+            return Ok(());
+        }
+        let in_time = Instant::now() < deadline;
+        ensure(in_time, "S-6 every row of the audit trail is sealed", || format!("{last}, sealed until {head}"))?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

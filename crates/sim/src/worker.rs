@@ -6,18 +6,17 @@
 mod ahead;
 mod leave;
 mod places;
+mod stream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::Outcome;
 use lockgate_core::request::Json;
-use lockgate_core::worker::{Load, WorkerProfile};
-use lockgate_engine::{Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, ResultReport, ToWorker};
+use lockgate_core::worker::WorkerProfile;
+use lockgate_engine::{Assignment, FromWorker, InventoryItem, ResultReport, ToWorker};
 use lockgate_ports::Mint;
-use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -27,8 +26,7 @@ use crate::faults::Fault;
 use crate::parent::Parent;
 use crate::plan::Plan;
 use crate::planted::Bug;
-use crate::process::Process;
-use crate::wire::{deliver, forged, lie, linger, reordered, report};
+use crate::wire::report;
 use crate::world::World;
 
 use ahead::Waiting;
@@ -113,13 +111,6 @@ const SLOTS: u64 = 4;
 const SLOTS_AHEAD: u64 = 2;
 /// How late the second of two messages comes at most.
 const DOUBLED_MS: u64 = 10_000;
-const BEAT: Duration = Duration::from_secs(3);
-/// Longer than any story.
-const FOREVER: Duration = Duration::from_secs(1_000_000);
-/// The longest pause between two tries to connect.
-const BACKOFF_MS: u64 = 5_000;
-/// Most milliseconds between the welcome and the first message.
-const FIRST_MESSAGE_MS: u64 = 300;
 /// Most milliseconds between the end of a handler and its report.
 const PARTING_MS: u64 = 40;
 
@@ -162,131 +153,6 @@ impl Life {
             handlers: JoinSet::new(),
             late: JoinSet::new(),
         }
-    }
-
-    async fn connect(&mut self, world: &Arc<World>) -> End {
-        let process = self.find_process(world).await;
-        world.witness.expect_ahead(&self.session, self.prefetch as usize);
-        let hello = Hello {
-            session: self.session.clone(),
-            profile: self.profile.clone(),
-            inventory: self.inventory(),
-            highest_assignment: self.highest,
-            prefetch: self.prefetch,
-        };
-        let attached = tokio::select! {
-            biased;
-            () = process.lifeline.died() => return End::Cut,
-            attached = process.engine.attach(hello) => attached,
-        };
-        match attached {
-            Ok((attachment, _, mut inbound)) => {
-                let end = self.work(world, &process, &attachment, &mut inbound).await;
-                if self.posted {
-                    tokio::spawn(linger(attachment, inbound));
-                }
-                end
-            }
-            // The Store may have its session all the same.
-            Err(_) if world.faults.inject(100, Fault::WorkerKilled) => End::Killed,
-            Err(_) => End::Cut,
-        }
-    }
-
-    /// Work goes on and ends while there is nobody to tell. Whoever had to wait notices only with its next try that somebody
-    /// is there again.
-    async fn find_process(&mut self, world: &Arc<World>) -> Process {
-        let mut found = std::pin::pin!(async {
-            let asked = Instant::now();
-            let process = world.process().await;
-            if Instant::now() > asked {
-                tokio::time::sleep(world.faults.millis(BACKOFF_MS)).await;
-            }
-            process
-        });
-        loop {
-            let mut unheard = FromWorker::default();
-            self.finish(world, &mut unheard);
-            self.begin_ready(world, &mut unheard);
-            let next = self.next_end().unwrap_or_else(|| Instant::now() + FOREVER);
-            tokio::select! {
-                biased;
-                process = &mut found => return process,
-                Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
-                () = tokio::time::sleep_until(next) => {}
-            }
-        }
-    }
-
-    async fn work(
-        &mut self,
-        world: &Arc<World>,
-        process: &Process,
-        attachment: &Attachment,
-        inbound: &mut Receiver<ToWorker>,
-    ) -> End {
-        let (results, draining) = (self.unacknowledged(), self.draining);
-        let mut outbox = FromWorker { results, draining, ..FromWorker::default() };
-        let mut beat_at = Instant::now() + BEAT;
-        tokio::time::sleep(world.faults.millis(FIRST_MESSAGE_MS)).await;
-        loop {
-            lie(world, &mut outbox);
-            if self.posted {
-                self.post(world, std::mem::take(&mut outbox.results));
-            }
-            if !outbox.results.is_empty() || !outbox.starts.is_empty() || outbox.beat.is_some() || outbox.draining {
-                let message = std::mem::take(&mut outbox);
-                let messages =
-                    if world.faults.inject(30, Fault::MessageReordered) { reordered(message) } else { vec![message] };
-                for message in messages {
-                    if self.posted && world.faults.inject(50, Fault::PostLost) {
-                        continue;
-                    }
-                    let message = forged(world, message).await;
-                    tokio::select! {
-                        biased;
-                        () = process.lifeline.died() => return End::Cut,
-                        heard = deliver(world, process, attachment, message) => if !heard { return End::Cut },
-                    }
-                }
-            }
-            if let Some(end) = misbehave(world, self.posted).await {
-                return end;
-            }
-            let wake = self.next_end().map_or(beat_at, |end| end.min(beat_at));
-            tokio::select! {
-                biased;
-                () = process.lifeline.died() => return End::Cut,
-                message = inbound.recv() => match message {
-                    Some(_) if self.posted && world.faults.inject(20, Fault::PostLost) => {}
-                    Some(message) => self.take(world, message, &mut outbox),
-                    None => return End::Cut,
-                },
-                Some(Ok(answered)) = self.posts.join_next() => self.journal.retain(|token, _| !answered.contains(token)),
-                Some(Ok((parent, outcome))) = self.handlers.join_next() => self.hear(world, parent, outcome),
-                () = tokio::time::sleep_until(wake) => {}
-            }
-            if self.dismissed {
-                return End::Left;
-            }
-            self.finish(world, &mut outbox);
-            self.begin_ready(world, &mut outbox);
-            if Instant::now() >= beat_at {
-                beat_at = Instant::now() + BEAT;
-                if self.posted {
-                    outbox.results = self.unacknowledged();
-                }
-                (outbox.draining, outbox.beat) = (self.draining, Some(self.beat()));
-            }
-        }
-    }
-
-    fn beat(&mut self) -> Beat {
-        self.beats += 1;
-        let inventory = self.inventory();
-        let (active_jobs, load) = (u32::try_from(self.running.len()).unwrap_or(u32::MAX), Load::default());
-        let (number, highest_assignment) = (self.beats, self.highest);
-        Beat { number, highest_assignment, inventory, active_jobs, load, slots: None }
     }
 
     /// Sends results to whoever takes them. What is not answered is sent again with the next beat.
@@ -419,20 +285,4 @@ impl Life {
         let ended = self.journal.iter().map(|(token, (job_id, outcome))| item(job_id, token, begun(outcome)));
         running.chain(waiting).chain(ended).collect()
     }
-}
-
-async fn misbehave(world: &World, posted: bool) -> Option<End> {
-    if world.faults.inject(10, Fault::WorkerKilled) {
-        return Some(End::Killed);
-    }
-    if world.faults.inject(10, Fault::StreamCut) {
-        return Some(End::Cut);
-    }
-    if world.faults.inject(5, Fault::WorkerHung) {
-        if posted {
-            return Some(End::Quiet);
-        }
-        tokio::time::sleep(world.faults.millis(25_000)).await;
-    }
-    None
 }

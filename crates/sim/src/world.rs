@@ -24,7 +24,7 @@ use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
 use crate::witness::Witness;
-use crate::{client, families, flow, operators, people, times, worker};
+use crate::{client, families, flow, operators, people, times, trail, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,6 +259,7 @@ impl World {
             Ok(()) => {
                 families::settle(self).await?;
                 self.places_are_free().await?;
+                trail::settle(self).await?;
                 // Runs hear of what was done late until then.
                 self.settle().await
             }

@@ -100,10 +100,13 @@ impl Witness {
         Ok(Ok(attached))
     }
 
-    /// A worker speaks, and the edge that it is attached to hears it.
-    pub(crate) fn hear(&self, id: &SessionId) {
+    /// A worker speaks to the process that is the edge `by`, if it is one. That counts where it holds the session: an attach that
+    /// came late can have named another, which hears nothing of what is said here.
+    pub(crate) fn hear(&self, id: &SessionId, by: Option<&EdgeId>) {
         let now = self.clock.now();
-        if let Some(session) = self.books.lock().sessions.get_mut(id) {
+        let mut books = self.books.lock();
+        let session = books.sessions.get_mut(id).filter(|session| by == Some(&session.edge));
+        if let Some(session) = session {
             (session.silent, session.heard_at) = (session.longest_silence(now), now);
         }
     }
