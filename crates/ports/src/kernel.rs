@@ -59,6 +59,10 @@ pub trait Kernel: Send + Sync {
     /// remembers of its policy counts while it is silent.
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>>;
 
+    /// The Store says that nobody ever activated a policy: the built-in one is in force. Before either is said, nothing is
+    /// decided and no result comes out.
+    fn adopt_builtin(&self) {}
+
     /// What the metadata alone says about results, in order. On the way of every result: answers at once.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep>;
 

@@ -11,7 +11,7 @@ use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
 use crate::clock::BASE;
 use crate::trail::Trail;
 use crate::world::{Summary, World};
-use crate::{ends, families, flow, sagas, times};
+use crate::{ends, families, flow, outputs, sagas, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
         history(id, &detail)?;
         work(world, id, &detail)?;
         ends::check(world, id, &detail)?;
+        outputs::check(world, id, &detail)?;
         trail.tells(id, &detail.events)?;
         let state = detail.job.state();
         let letter = letters.get(id).copied();
@@ -90,7 +91,7 @@ fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> 
         let attempt = event.late_of.unwrap_or(event.attempt);
         let told = || format!("{id} attempt {attempt}: {}", tell(&detail.events));
         ensure(
-            ledger.finished.contains(&(id.clone(), attempt)),
+            ledger.finished.contains_key(&(id.clone(), attempt)),
             "A-1 success only by the word of who holds the attempt",
             told,
         )?;
@@ -132,7 +133,14 @@ pub(crate) async fn stuck(world: &World) -> Violation {
 }
 
 pub(crate) fn is_end(kind: EventKind) -> bool {
-    matches!(kind, EventKind::Succeeded | EventKind::Failed | EventKind::TimedOut | EventKind::Cancelled | EventKind::Denied)
+    use EventKind::{Cancelled, Denied, Failed, OutputQuarantined, Succeeded, TimedOut};
+    matches!(kind, Succeeded | Failed | TimedOut | Cancelled | Denied | OutputQuarantined)
+}
+
+/// Of a job that has ended: a bypass is judged, work is done that no longer counts, its result is looked at or let go.
+fn is_note(kind: EventKind) -> bool {
+    use EventKind::{BypassRefused, DoneLate, OutputQuarantined, OutputRedacted, Released};
+    matches!(kind, BypassRefused | DoneLate | OutputQuarantined | OutputRedacted | Released)
 }
 
 fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
@@ -144,12 +152,9 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     ensure(events.is_sorted_by_key(|event| event.attempt), "J-1 attempts only grow", told)?;
     let lives: Vec<&[JobEvent]> = events.split(|event| event.kind == EventKind::Replayed).collect();
     for life in &lives {
-        let ends = life.iter().filter(|event| is_end(event.kind)).count();
-        ensure(ends == 1, "J-2 one end per life", told)?;
-        // A bypass may be judged after the end, and work be done that no longer counted: notes, no changes.
-        let note = |event: &&JobEvent| matches!(event.kind, EventKind::BypassRefused | EventKind::DoneLate);
-        let last = life.iter().rev().find(|event| !note(event));
-        ensure(last.is_some_and(|event| is_end(event.kind)), "J-3 nothing after the end", told)?;
+        let mut after = life.iter().skip_while(|event| !is_end(event.kind));
+        ensure(after.next().is_some(), "J-2 one end per life", told)?;
+        ensure(after.all(|event| is_note(event.kind)), "J-3 nothing after the end", told)?;
     }
     ensure(lives.len() == detail.job.life.no as usize, "lives are counted", told)?;
     let dispatched: Vec<u32> =

@@ -14,7 +14,7 @@ use crate::check::Violation;
 use crate::faults::Fault;
 use crate::plan::Plan;
 use crate::world::World;
-use crate::{flow, sagas, times};
+use crate::{flow, outputs, sagas, times};
 
 pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
     let mut serial = 0;
     while Instant::now() < end {
         tokio::time::sleep(world.faults.millis(2_000)).await;
-        match world.faults.below(14) {
+        match world.faults.below(15) {
             0 => cancel_one(&world, &caller).await,
             1 => replay(&world, &caller).await,
             2 => flow::disturb(&world, &caller).await,
@@ -34,6 +34,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
                 serial += 1;
             }
             5 | 6 => serial += sagas::submit(&world, &caller, serial).await,
+            8 if world.cast.outputs.is_some() => outputs::release(&world, &caller).await,
             7 if world.faults.chance(300) => sagas::roll_back(&world, &caller).await,
             _ => {
                 let batch = 1 + world.faults.below(6);

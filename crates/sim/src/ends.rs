@@ -1,6 +1,7 @@
 //! Why jobs ended. Every end has a reason that the world gave, and a budget ends a job exactly when it is spent. All of it is
 //! counted from the events and the request.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lockgate_core::ids::JobId;
@@ -32,9 +33,11 @@ struct Spent {
 impl Spent {
     fn of(life: &[JobEvent]) -> Self {
         let mut spent = Self::default();
+        let mut late = BTreeSet::new();
         for event in life {
             // The truth about an attempt that was declared lost gives its charge back.
-            if event.late_of.is_some() && event.kind != EventKind::DoneLate {
+            let truth = event.late_of.filter(|_| event.kind != EventKind::DoneLate);
+            if truth.is_some_and(|attempt| late.insert(attempt)) {
                 spent.losses = spent.losses.saturating_sub(1);
             }
             match (event.kind, event.reason) {
@@ -118,7 +121,8 @@ fn is_so(world: &World, id: &JobId, request: &JobRequest, life: &[JobEvent], end
             let asked = last(EventKind::ApprovalRequired).filter(|_| request.topic.as_str() == ASKED);
             asked.is_some_and(|asked| asked.at + ANSWER_WITHIN <= end.at)
         }
-        // Nobody snoozes that often, every topic has a pool with workers, and no policy looks at results.
+        (EventKind::OutputQuarantined, Some(Reason::OutputQuarantined)) => world.cast.outputs.is_some(),
+        // Nobody snoozes that often, and every topic has a pool with workers.
         _ => false,
     }
 }

@@ -27,6 +27,7 @@ mod late;
 mod link;
 mod operators;
 mod outage;
+mod outputs;
 mod parent;
 mod people;
 mod plan;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::job::Answer;
-use lockgate_core::policy::Policy;
+use lockgate_core::policy::{FailMode, Policy};
 use lockgate_core::request::Caller;
 use lockgate_engine::{ApprovalAnswer, ConfigText, Engine};
 use lockgate_ports::SnapshotKind;
 
 use crate::faults::Faults;
+use crate::outputs;
 use crate::world::World;
 
-const ALLOW: &str = "version: 1\ndefault: {decision: allow, reason: fine}\n";
+pub(crate) const ALLOW: &str = "version: 1\ndefault: {decision: allow, reason: fine}\n";
 const DENY_B: &str = "
 version: 1
 default: {decision: allow, reason: fine}
@@ -47,6 +48,8 @@ pub(crate) struct Cast {
     pub(crate) limits: bool,
     pub(crate) schedules: bool,
     pub(crate) operators: bool,
+    /// Somebody looks at results; and what becomes of them while nobody can.
+    pub(crate) outputs: Option<FailMode>,
     /// Jobs are so quick that workers are sent some ahead of a free slot.
     pub(crate) quick: bool,
 }
@@ -54,7 +57,14 @@ pub(crate) struct Cast {
 impl Cast {
     pub(crate) fn draw(faults: &Faults) -> Self {
         let part = || faults.chance(300);
-        Self { policies: part(), limits: part(), schedules: part(), operators: part(), quick: part() }
+        let mode = || if faults.chance(500) { FailMode::Open } else { FailMode::Closed };
+        let outputs = part().then(mode);
+        Self { policies: part(), limits: part(), schedules: part(), operators: part(), quick: part(), outputs }
+    }
+
+    /// A policy with what every one of the story says of results.
+    pub(crate) fn policy(&self, text: &str) -> String {
+        format!("{text}{}", outputs::rules(self.outputs))
     }
 }
 
@@ -65,7 +75,7 @@ pub(crate) fn operator() -> Caller {
 /// Tells the witness what each policy means, so that nobody needs the engine to know it.
 pub(crate) fn explain_policies(world: &World) {
     for (text, denied, asks) in [(ALLOW, None, None), (DENY_B, Some(DENIED), None), (ASK_C, None, Some(ASKED))] {
-        if let Ok(policy) = Policy::load("policy.yaml", text) {
+        if let Ok(policy) = Policy::load("policy.yaml", &world.cast.policy(text)) {
             world.witness.expect_policy(policy.snapshot(), denied, asks);
         }
     }
@@ -78,14 +88,14 @@ pub(crate) async fn govern(world: Arc<World>) {
         // Once faults have stopped, whatever was still on its way is put right: else what it denies could never end.
         let choices: &[&str] = if world.faults.are_on() { &[ALLOW, DENY_B, ASK_C] } else { &[ALLOW] };
         let text = choices[usize::try_from(world.faults.below(choices.len() as u64)).unwrap_or(0)];
-        put_in_force(&world, SnapshotKind::Policy, text).await;
+        put_in_force(&world, SnapshotKind::Policy, &world.cast.policy(text)).await;
         answer_questions(&world).await;
     }
 }
 
 /// In the end everything is allowed again, so that everything can end.
 pub(crate) async fn allow_everything(world: &World) {
-    while !put_in_force(world, SnapshotKind::Policy, ALLOW).await {
+    while !put_in_force(world, SnapshotKind::Policy, &world.cast.policy(ALLOW)).await {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -8,6 +8,7 @@ use lockgate_core::request::Json;
 
 use crate::brood::Brood;
 use crate::faults::Faults;
+use crate::outputs::SECRET;
 
 /// How a job behaves, attempt by attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +70,17 @@ impl Plan {
     }
 
     /// How the attempt ends and how long it runs; None if it never ends, or if its handler says when.
-    pub(crate) fn perform(self, attempt: u32, faults: &Faults, longest_ms: u64) -> Option<(Duration, Outcome)> {
-        let succeeded = Outcome::Succeeded { result: Json::trusted(format!("{attempt}")) };
-        let failed = Outcome::FailedRetryable { error: Arc::from("planned failure"), retry_after: None };
+    pub(crate) fn perform(
+        self,
+        attempt: u32,
+        secret: bool,
+        faults: &Faults,
+        longest_ms: u64,
+    ) -> Option<(Duration, Outcome)> {
+        let secret = if secret { SECRET } else { "" };
+        let succeeded = Outcome::Succeeded { result: Json::trusted(format!("[{attempt},\"{secret}\"]")) };
+        let error = format!("planned failure {secret}").into();
+        let failed = Outcome::FailedRetryable { error, retry_after: None };
         let outcome = match self {
             Self::Succeed => succeeded,
             Self::Flaky(n) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockgate_core::ids::EdgeId;
 use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, Policy};
+use lockgate_core::policy::{Explanation, FailMode, Policy};
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
@@ -86,6 +86,8 @@ pub(crate) struct Ground {
     pub(crate) shared: Option<(Arc<SharedLanes>, MemoryBus)>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<SeededEntropy>,
+    /// What becomes of results that nobody can look at, if somebody should.
+    pub(crate) outputs: Option<FailMode>,
 }
 
 impl Ground {
@@ -100,6 +102,7 @@ impl Ground {
             shared,
             clock: clock.clone(),
             entropy: entropy.clone(),
+            outputs: self.outputs,
         }
     }
 }
@@ -125,7 +128,7 @@ fn ports(
     link: &Link,
     edge: &Arc<Mutex<Option<EdgeId>>>,
 ) -> Ports {
-    let Ground { disk, witness, planted, shared, clock, entropy } = ground;
+    let Ground { disk, witness, planted, shared, clock, entropy, outputs } = ground;
     let (lanes, bus) = match shared {
         Some((lanes, bus)) => (shared_lanes(lanes, faults, lifeline, link), bus.another()),
         None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
@@ -155,6 +158,7 @@ fn ports(
             faults: faults.clone(),
             planted: planted.clone(),
             lifeline: lifeline.clone(),
+            outputs: outputs.unwrap_or(FailMode::Closed),
         }),
         clock,
         entropy: entropy.clone(),
@@ -289,6 +293,7 @@ struct FaultyKernel {
     faults: Arc<Faults>,
     planted: Arc<Planted>,
     lifeline: Lifeline,
+    outputs: FailMode,
 }
 
 impl FaultyKernel {
@@ -334,8 +339,29 @@ impl Kernel for FaultyKernel {
         self.kernel.adopt(id, text)
     }
 
+    fn adopt_builtin(&self) {
+        self.kernel.adopt_builtin();
+    }
+
+    /// As one elsewhere: while it is known that nobody can look, what is to be looked at does not wait where it need not.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
-        self.kernel.check_outputs(outputs).await
+        let mut steps = self.kernel.check_outputs(outputs).await;
+        if self.planted.is(Bug::ResultsUnchecked) {
+            steps.fill(OutputStep::Pass);
+        }
+        for step in steps.iter_mut().filter(|step| matches!(step, OutputStep::Scan { .. })) {
+            if self.faults.inject(50, Fault::KernelSilent) {
+                *step = match self.outputs {
+                    FailMode::Open => OutputStep::Unchecked { why: "simulated: nobody can look".into() },
+                    FailMode::Closed => OutputStep::Scan { hold: true },
+                };
+            }
+        }
+        steps
+    }
+
+    fn output_fail_mode(&self, _request: &JobRequest) -> FailMode {
+        self.outputs
     }
 
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {

@@ -81,8 +81,8 @@ pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
     }
 }
 
-/// What is told of jobs. No policy of the simulator looks at results.
-const OF_JOBS: [Action; 7] = [
+/// What is told of jobs.
+const OF_JOBS: [Action; 11] = [
     Action::JobDenied,
     Action::ApprovalAsked,
     Action::Approved,
@@ -90,6 +90,10 @@ const OF_JOBS: [Action; 7] = [
     Action::BypassRefused,
     Action::JobReplayed,
     Action::JobCancelled,
+    Action::OutputUnchecked,
+    Action::OutputRedacted,
+    Action::OutputQuarantined,
+    Action::OutputReleased,
 ];
 
 fn act(event: &JobEvent) -> Option<Action> {
@@ -100,6 +104,10 @@ fn act(event: &JobEvent) -> Option<Action> {
         EventKind::SafetyBypassed => Some(Action::SafetyBypassed),
         EventKind::BypassRefused => Some(Action::BypassRefused),
         EventKind::Replayed => Some(Action::JobReplayed),
+        EventKind::OutputUnchecked => Some(Action::OutputUnchecked),
+        EventKind::OutputRedacted => Some(Action::OutputRedacted),
+        EventKind::OutputQuarantined => Some(Action::OutputQuarantined),
+        EventKind::Released => Some(Action::OutputReleased),
         // By somebody, and not by its own worker.
         EventKind::Cancelled => event.actor.is_some().then_some(Action::JobCancelled),
         _ => None,

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use crate::check::Violation;
 use crate::client::TOPICS;
 use crate::faults::Fault;
+use crate::outputs::has_secret;
 use crate::parent::Parent;
 use crate::plan::Plan;
 use crate::planted::Bug;
@@ -216,7 +217,8 @@ impl Life {
         if let Plan::Parent(brood) = plan {
             self.handlers.spawn(Parent::of(job, brood).handle(world.clone()));
         }
-        let ended = plan.perform(job.life.attempt.no, &world.faults, world.longest_run_ms());
+        let secret = has_secret(world, &job.request);
+        let ended = plan.perform(job.life.attempt.no, secret, &world.faults, world.longest_run_ms());
         let over_at = Instant::now() + assignment.timeout;
         let ends = ended.map(|(run, outcome)| (Instant::now() + run, outcome));
         if !world.faults.chance(100) {
@@ -247,8 +249,8 @@ impl Life {
                 continue;
             };
             world.witness.saw_end(&job_id, attempt, &outcome);
-            if matches!(outcome, Outcome::Succeeded { .. }) {
-                world.ledger.lock().finished.insert((job_id.clone(), attempt));
+            if let Outcome::Succeeded { result } = &outcome {
+                world.ledger.lock().finished.insert((job_id.clone(), attempt), result.clone());
             }
             let report = ResultReport { job_id: job_id.clone(), token: token.clone(), outcome: outcome.clone() };
             if world.faults.inject(50, Fault::ResultDoubled) {

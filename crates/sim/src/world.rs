@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, RunId};
+use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_engine::Roles;
 use lockgate_ports::memory::{MemoryStore, SeededEntropy};
@@ -24,7 +25,7 @@ use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
 use crate::witness::Witness;
-use crate::{client, families, flow, operators, people, times, trail, worker};
+use crate::{client, families, flow, operators, outputs, people, times, trail, worker};
 
 /// What happened in one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +62,16 @@ pub(crate) struct Ledger {
     pub(crate) broken: Vec<Violation>,
     /// When the schedule was acknowledged.
     pub(crate) schedule: Option<Timestamp>,
-    /// Attempts that a worker finished with success.
-    pub(crate) finished: BTreeSet<(JobId, u32)>,
+    /// What attempts came to that a worker finished with success.
+    pub(crate) finished: BTreeMap<(JobId, u32), Json>,
     /// Workflows of plain jobs, by their sagas.
     pub(crate) workflows: BTreeMap<RunId, Workflow>,
     /// Jobs that somebody tried to cancel.
     pub(crate) cancelled: BTreeSet<JobId>,
     /// Jobs that somebody tried to reject when people were asked.
     pub(crate) rejected: BTreeSet<JobId>,
+    /// Jobs whose quarantined result somebody tried to let go.
+    pub(crate) released: BTreeSet<JobId>,
     /// Attempts that were sent to a worker ahead of a free slot.
     pub(crate) ahead: usize,
     /// Attempts that workers gave back because they were asked for them.
@@ -136,6 +139,7 @@ impl World {
         let witness = Arc::new(Witness::new(disk.clone(), clock.clone(), planted.clone()));
         let count = processes.unwrap_or_else(|| if seed.is_multiple_of(2) { 1 } else { 2 + faults.below(2) });
         let shared = (count > 1).then(Default::default);
+        let cast = Cast::draw(&faults);
         let (ground_disk, ground_clock) = (disk.clone(), clock.clone());
         let ground = Ground {
             disk: ground_disk,
@@ -144,8 +148,8 @@ impl World {
             shared,
             clock: ground_clock,
             entropy: entropy.clone(),
+            outputs: cast.outputs,
         };
-        let cast = Cast::draw(&faults);
         let roles = roles(count, &faults);
         let processes = Signal::new((0..count).map(|_| None).collect());
         let ledger = Mutex::default();
@@ -161,6 +165,10 @@ impl World {
         let world = Arc::new(self);
         let mut tasks = JoinSet::new();
         let calm_at = Instant::now() + world.chaos;
+        if world.cast.outputs.is_some() {
+            outputs::begin(&world, world.cast.policy(people::ALLOW)).await?;
+            tasks.spawn(outputs::read(world.clone()));
+        }
         for place in 0..world.processes.with(Vec::len) {
             tasks.spawn(world.clone().supervise(place, calm_at));
         }
@@ -259,6 +267,7 @@ impl World {
             Ok(()) => {
                 families::settle(self).await?;
                 self.places_are_free().await?;
+                outputs::settle(self).await?;
                 trail::settle(self).await?;
                 // Runs hear of what was done late until then.
                 self.settle().await

@@ -25,7 +25,7 @@ pub struct AttemptSummary {
 pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
     let mut list: Vec<AttemptSummary> = Vec::new();
     for event in events {
-        if about_the_job(event.kind) {
+        if about_the_job(event.kind) || is_note(event) {
             continue;
         }
         // A late result belongs to the attempt it came from. Its successor was never placed: there is nothing to tell.
@@ -61,6 +61,11 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::ChildrenSubmitted
             | EventKind::ChildrenGathered
     )
+}
+
+/// What was done late was quarantined: that ends neither the job nor the attempt, which had been taken away before.
+fn is_note(event: &JobEvent) -> bool {
+    event.kind == EventKind::OutputQuarantined && event.reason.is_none()
 }
 
 fn blank(no: u32) -> AttemptSummary {

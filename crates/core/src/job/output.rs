@@ -81,13 +81,13 @@ impl Job {
         else {
             return Err(Illegal::State { input: "scan", state: self.life.state });
         };
-        let released = check.stage != OutputStage::Held;
+        let (released, attempt) = (check.stage != OutputStage::Held, check.attempt);
         let mut transition = Transition::from(self);
         if self.has_late_result() {
             transition.late_decided(&scanned.verdict, scanned.result, env);
             return Ok(transition);
         }
-        Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now))
+        Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now).about(attempt))
     }
 
     pub(super) fn let_out(&self, let_out: LetOut, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -107,7 +107,7 @@ impl Job {
         // Last: until here the stage says that no worker holds the attempt. The scan stays owed.
         let stage = OutputStage::Unchecked;
         next.job.life.output = Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
-        Ok(next)
+        Ok(next.about(attempt))
     }
 
     pub(super) fn released(&self, actor: ActorId, note: Option<&str>, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -153,6 +153,13 @@ impl Transition {
         self.event(EventKind::Succeeded, env.now, |_| {});
         self.result = Some(result);
         self.end(JobState::Succeeded, None, env.now)
+    }
+
+    /// All of it is about this attempt, which may have been declared lost before it spoke.
+    pub(super) fn about(mut self, attempt: u32) -> Self {
+        let late_of = Some(attempt).filter(|no| *no != self.job.life.attempt.no);
+        self.events.iter_mut().for_each(|event| event.late_of = late_of);
+        self
     }
 
     /// `released`: the job has succeeded already, and only its result is in question.

@@ -85,6 +85,10 @@ impl Job {
         let counters = &mut transition.job.life.counters;
         counters.infra_failures = counters.infra_failures.saturating_sub(1);
         let mut transition = transition.conclude(report.outcome, report.output, env);
+        if let Some(check) = &mut transition.job.life.output {
+            check.attempt = lost.no;
+            transition = transition.about(lost.no);
+        }
         // The first fact of a conclusion is how the attempt ended, and that attempt is the lost one.
         if let Some(event) = transition.events.first_mut() {
             event.late_of = Some(lost.no);

@@ -15,6 +15,9 @@ use parking_lot::RwLock;
 use super::scanner::Scanner;
 use super::shared::SharedWindows;
 
+/// Stands for a policy before one is known. No policy has this name.
+const UNREAD: &str = "unread";
+
 pub struct LocalKernel {
     in_force: RwLock<InForce>,
     windows: Windows,
@@ -27,6 +30,8 @@ pub struct LocalKernel {
 
 #[derive(Clone)]
 enum InForce {
+    /// The Store was not asked yet: nothing is decided.
+    Unread,
     /// Nobody ever activated a policy.
     Builtin(Arc<Verdict>),
     Policy(Arc<Policy>),
@@ -37,8 +42,7 @@ enum InForce {
 impl LocalKernel {
     /// `key` makes findings comparable and unguessable. `outputs` overrules whether results are checked.
     pub fn new(clock: Arc<dyn Clock>, key: FindingKey, outputs: Option<bool>) -> Self {
-        let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
-        let in_force = RwLock::new(InForce::Builtin(Arc::new(allow)));
+        let in_force = RwLock::new(InForce::Unread);
         let (windows, gate) = (Windows::default(), OutputGate::new(key, outputs));
         Self { in_force, windows, counters: None, clock, gate, scanner: Scanner::default() }
     }
@@ -61,7 +65,7 @@ impl LocalKernel {
         match &*self.in_force.read() {
             InForce::Builtin(_) => OutputRules::None,
             InForce::Policy(policy) => OutputRules::Of(policy.clone()),
-            InForce::Unreadable(_) => OutputRules::Unknown,
+            InForce::Unread | InForce::Unreadable(_) => OutputRules::Unknown,
         }
     }
 }
@@ -72,7 +76,7 @@ impl Kernel for LocalKernel {
         let now = self.clock.now();
         match self.in_force() {
             InForce::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
-            InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
+            InForce::Unread | InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
             InForce::Policy(policy) => {
                 let judge = |place: usize, windows: &dyn Velocity| {
                     let evaluate = || policy.evaluate(&Subject::new(&requests[place], now), windows);
@@ -97,7 +101,7 @@ impl Kernel for LocalKernel {
                     None => Some(explain(0, &OnlyLooking(&self.windows))),
                 }
             }
-            InForce::Unreadable(_) => None,
+            InForce::Unread | InForce::Unreadable(_) => None,
         }
     }
 
@@ -108,6 +112,7 @@ impl Kernel for LocalKernel {
 
     fn snapshot(&self) -> Arc<str> {
         match &*self.in_force.read() {
+            InForce::Unread => UNREAD.into(),
             InForce::Builtin(verdict) => verdict.snapshot.clone(),
             InForce::Policy(policy) => policy.snapshot().clone(),
             InForce::Unreadable(id) => id.clone(),
@@ -115,13 +120,13 @@ impl Kernel for LocalKernel {
     }
 
     fn ready(&self) -> bool {
-        !matches!(&*self.in_force.read(), InForce::Unreadable(_))
+        !matches!(&*self.in_force.read(), InForce::Unread | InForce::Unreadable(_))
     }
 
     fn input_policy(&self) -> InputPolicy {
         match &*self.in_force.read() {
             InForce::Policy(policy) => *policy.input(),
-            InForce::Builtin(_) | InForce::Unreadable(_) => InputPolicy::CLOSED,
+            InForce::Unread | InForce::Builtin(_) | InForce::Unreadable(_) => InputPolicy::CLOSED,
         }
     }
 
@@ -135,6 +140,14 @@ impl Kernel for LocalKernel {
                 *self.in_force.write() = InForce::Unreadable(id.clone());
                 Err(errors.iter().map(ToString::to_string).collect())
             }
+        }
+    }
+
+    fn adopt_builtin(&self) {
+        let mut in_force = self.in_force.write();
+        if matches!(*in_force, InForce::Unread) {
+            let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
+            *in_force = InForce::Builtin(Arc::new(allow));
         }
     }
 

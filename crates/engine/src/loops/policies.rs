@@ -43,8 +43,10 @@ impl Inner {
                 }
             };
         }
-        if let Some(active) = active.as_ref().filter(|active| active.id != self.ports.kernel.snapshot()) {
-            self.adopt(&active.id, &active.text);
+        match &active {
+            Some(active) if active.id != self.ports.kernel.snapshot() => self.adopt(&active.id, &active.text),
+            Some(_) => {}
+            None => self.ports.kernel.adopt_builtin(),
         }
         self.compare(active).await
     }

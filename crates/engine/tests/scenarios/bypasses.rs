@@ -69,6 +69,10 @@ impl Kernel for Switched {
         self.kernel.adopt(id, text)
     }
 
+    fn adopt_builtin(&self) {
+        self.kernel.adopt_builtin();
+    }
+
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
         self.kernel.check_outputs(outputs).await
     }

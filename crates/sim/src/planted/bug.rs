@@ -55,6 +55,12 @@ pub enum Bug {
     SchedulesForgotten,
     /// The Store does not show certain rows of the audit trail to whoever seals them.
     RowsUnsealed,
+    /// No rule wants to see any result.
+    ResultsUnchecked,
+    /// The Store does not list whose result is to be looked at.
+    ScansForgotten,
+    /// The Store keeps the first result that it was given of a job.
+    FirstResultsKept,
     /// Nobody seals the audit trail.
     NothingSealed,
     /// The Store closes edges that are alive.

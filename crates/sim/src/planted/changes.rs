@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
-use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt};
+use lockgate_core::job::{EventKind, Evidence, Job, JobState, LostAttempt, Transition};
+use lockgate_core::request::Json;
 use lockgate_ports::{Change, NewsRow, Told};
 
 use super::picked;
@@ -85,5 +86,13 @@ pub(super) fn call_cancelled(news: &mut NewsRow) {
     let of_a_dag = job.request.run.as_ref().is_some_and(|part| !part.undo && !part.run.is_saga());
     if of_a_dag && job.state() == JobState::Succeeded && picked(job.request.job_id.as_str()) {
         (job.life.state, *result) = (JobState::Cancelled, None);
+    }
+}
+
+pub(super) fn keep_first_results(first: &mut BTreeMap<JobId, Json>, changes: &mut [Change]) {
+    for Transition { job, result, .. } in changes.iter_mut().map(|change| &mut change.transition) {
+        if let Some(result) = result {
+            *result = first.entry(job.request.job_id.clone()).or_insert_with(|| result.clone()).clone();
+        }
     }
 }

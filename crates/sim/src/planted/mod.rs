@@ -7,13 +7,14 @@ mod bug;
 mod changes;
 mod lanes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::audit::AuditRow;
 use lockgate_core::ids::{EdgeId, JobId, JobSeq, RunId, SessionId};
 use lockgate_core::job::{Duty, Evidence, Job};
+use lockgate_core::request::Json;
 use lockgate_core::schedule::Schedule;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
@@ -34,6 +35,8 @@ pub(crate) struct Planted {
     changes: Mutex<u64>,
     claimed: Mutex<Option<Claim>>,
     lost: Mutex<changes::Lost>,
+    /// The first of each job.
+    results: Mutex<BTreeMap<JobId, Json>>,
 }
 
 impl Planted {
@@ -63,6 +66,7 @@ impl Planted {
             Some(Bug::EventsDropped) => self.every_third(&mut changes, |change| change.transition.events.clear()),
             Some(Bug::LettersDropped) => changes.iter_mut().for_each(|change| change.transition.dead_letter = None),
             Some(Bug::GuessesKept) => changes::note_losses(&mut self.lost.lock(), &changes),
+            Some(Bug::FirstResultsKept) => changes::keep_first_results(&mut self.results.lock(), &mut changes),
             Some(Bug::LossesCharged) => changes::charge_losses(&mut changes),
             Some(Bug::KeysForgotten) => changes
                 .iter_mut()
@@ -263,7 +267,8 @@ impl Planted {
         let forgotten = match duty {
             Duty::Gather => self.is(Bug::GatherForgotten),
             Duty::Disown => self.is(Bug::DisownForgotten),
-            Duty::Approve | Duty::Scan | Duty::Rejudge => false,
+            Duty::Scan => self.is(Bug::ScansForgotten),
+            Duty::Approve | Duty::Rejudge => false,
         };
         if forgotten { Vec::new() } else { jobs }
     }

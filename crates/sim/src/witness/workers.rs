@@ -86,7 +86,9 @@ impl Books {
 /// What a worker must have said for this to be written.
 fn word_of(event: &JobEvent) -> Option<Word> {
     match (event.kind, event.reason) {
-        (EventKind::Succeeded | EventKind::DoneLate, _) => Some(Word::Done),
+        (EventKind::Succeeded | EventKind::OutputHeld | EventKind::OutputQuarantined | EventKind::DoneLate, _) => {
+            Some(Word::Done)
+        }
         (EventKind::AttemptFailed | EventKind::Failed, Some(Reason::Failed)) => Some(Word::Failed),
         (EventKind::Failed, Some(Reason::Fatal)) => Some(Word::Fatal),
         (EventKind::Snoozed, _) => Some(Word::Snoozed),

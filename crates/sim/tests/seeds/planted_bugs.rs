@@ -76,6 +76,9 @@ caught! {
     activations_that_are_not_compared = ActivationsNotCompared: "S-7";
     audit_rows_that_no_block_seals = RowsUnsealed: "S-6";
     an_audit_trail_that_nobody_seals = NothingSealed: "S-6";
+    results_that_nobody_looks_at = ResultsUnchecked: "G-4";
+    results_that_are_never_looked_at_again = ScansForgotten: "G-3" | "everything ends";
+    results_that_outlive_their_life = FirstResultsKept: "S-8";
     a_policy_that_is_not_compared = PolicyIgnored: "S-1" | "G-1";
     a_pause_that_is_not_compared = StatesAssumed: "S-1 a paused pool";
     a_kernel_that_allows_everything = EverythingAllowed: "G-1" | "G-2";

@@ -1,0 +1,176 @@
+//! Results that must not come out: what the policy of a story says of each topic, and whether everybody kept to it.
+//!
+//! Its rules stand in every policy of such a story, from before its first process began. What they mean is told here once more, so
+//! that nobody needs the engine to know it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{Duty, EventKind, JobEvent, JobState, Reason};
+use lockgate_core::policy::{FailMode, Policy};
+use lockgate_core::request::{Caller, JobRequest, Json};
+use lockgate_ports::{Activation, DeadLetterQuery, JobDetail, Jobs, SnapshotKind, StoreError};
+use tokio::time::Instant;
+
+use crate::check::{Violation, ensure, tell};
+use crate::people::operator;
+use crate::world::World;
+
+/// What no rule lets out.
+pub(crate) const SECRET: &str = "4111 1111 1111 1111";
+/// Of a thousand attempts.
+const SECRETIVE: u64 = 300;
+const RULES: &str = "
+  rules:
+    - {id: hold, match: {topics: [sim.a], scan: [credit_card]}, decision: quarantine, reason: card numbers stay here, hold: true}
+    - {id: late, match: {topics: [sim.b], scan: [credit_card]}, decision: quarantine, reason: card numbers stay here}
+    - {id: cut, match: {topics: [sim.c], scan: [credit_card]}, decision: redact, reason: card numbers are cut out, hold: true}
+";
+/// The topic whose results come out before anybody looked at them.
+const LATE: &str = "sim.b";
+/// The one whose results come out without their secret.
+const CUT: &str = "sim.c";
+/// Without faults everything was looked at by then.
+const SCANNED_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a policy says of results, in a story in which somebody looks at them.
+pub(crate) fn rules(mode: Option<FailMode>) -> String {
+    let mode = match mode {
+        None => return String::new(),
+        Some(FailMode::Closed) => "closed",
+        Some(FailMode::Open) => "open",
+    };
+    format!("output:\n  fail_mode: {mode}{RULES}")
+}
+
+/// Puts a policy in force before anybody asks for one.
+pub(crate) async fn begin(world: &World, text: String) -> Result<(), Violation> {
+    let unfit = |error: String| Violation::new("a policy of the simulator is in order", error);
+    let policy = Policy::load("sim.yaml", &text).map_err(|errors| unfit(format!("{errors:?}")))?;
+    let audit = AuditEntry {
+        at: world.clock.now(),
+        tenant: operator().tenant,
+        actor: operator().actor,
+        action: Action::PolicyActivated,
+        subject: policy.snapshot().clone(),
+        detail: Json::null(),
+    };
+    let (kind, id, actor) = (SnapshotKind::Policy, policy.snapshot().clone(), operator().actor);
+    let activation = Activation { kind, id, text: text.into(), actor, expected: 0, audit };
+    let activated = world.witness.activate(activation).await.map_err(|error| unfit(error.to_string()))?;
+    activated.map(drop).map_err(|outdated| unfit(outdated.to_string()))
+}
+
+/// Whether what an attempt says has a secret in it. Runs and parents go on with what is left of it: theirs is only cut out.
+pub(crate) fn has_secret(world: &World, request: &JobRequest) -> bool {
+    let plain = request.run.is_none() && request.child_of.is_none() && request.workflow_id.is_none();
+    let looked_at = world.cast.outputs.is_some() && (plain || request.topic.as_str() == CUT);
+    looked_at && world.faults.are_on() && world.faults.chance(SECRETIVE)
+}
+
+/// Reads what others submitted, for as long as the story goes on. G-4.
+pub(crate) async fn read(world: Arc<World>) {
+    loop {
+        tokio::time::sleep(world.faults.millis(1_000)).await;
+        let id = {
+            let ledger = world.ledger.lock();
+            let at = world.faults.below(ledger.acknowledged.len().max(1) as u64);
+            ledger.acknowledged.iter().nth(usize::try_from(at).unwrap_or(0)).cloned()
+        };
+        let (Some(id), process) = (id, world.process().await) else { continue };
+        for tenant in ["tenant-0", "tenant-1"] {
+            let caller = Caller::new(tenant, "reader");
+            let view = tokio::select! {
+                biased;
+                () = process.lifeline.died() => break,
+                view = process.engine.job(&caller, &id) => view,
+            };
+            let Ok(view) = view else { continue };
+            let shown = view.result.as_ref().is_some_and(|result| result.as_str().contains(SECRET));
+            if shown && !may_show(&world, &view.job.request) {
+                let seen = Violation::new("G-4 what must not come out is not shown", format!("{id} {:?}", view.job.life));
+                world.ledger.lock().broken.push(seen);
+            }
+        }
+    }
+}
+
+/// Whether a result may be seen with its secret, by now or once more.
+fn may_show(world: &World, request: &JobRequest) -> bool {
+    let before_the_scan = request.topic.as_str() == LATE || world.cast.outputs == Some(FailMode::Open);
+    before_the_scan || world.ledger.lock().released.contains(&request.job_id)
+}
+
+/// Lets something go that was quarantined.
+pub(crate) async fn release(world: &World, caller: &Caller) {
+    let (tenant, reason) = (Some(caller.tenant.clone()), Some(Reason::OutputQuarantined));
+    let query = DeadLetterQuery { tenant, reason, limit: 10, ..DeadLetterQuery::default() };
+    let process = world.process().await;
+    let released = async {
+        let Ok(letters) = process.engine.dead_letters(caller, query).await else { return };
+        let Some(letter) = letters.items.first() else { return };
+        // Said before it is sent: a call of unknown outcome may count.
+        world.ledger.lock().released.insert(letter.job_id.clone());
+        // Somebody was faster, or the Store fails: both are part of the story.
+        let _ = process.engine.release(caller, &letter.job_id, None).await;
+    };
+    tokio::select! {
+        biased;
+        () = process.lifeline.died() => {}
+        () = released => {}
+    }
+}
+
+/// Waits until nobody owes a look. G-3: whatever crashed meanwhile.
+pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
+    let unread = |error: StoreError| Violation::new("what is owed is read", error.to_string());
+    let deadline = Instant::now() + SCANNED_WITHIN;
+    loop {
+        let owing = world.disk.owing(Duty::Scan, Default::default(), 1).await.map_err(unread)?;
+        let Some(job) = owing.first() else { return Ok(()) };
+        let in_time = Instant::now() < deadline;
+        ensure(in_time, "G-3 what is owed to a result is done", || format!("{} {:?}", job.request.job_id, job.life))?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// The judge: what came of a job is what its worker said, as far as the rules let it out.
+pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+    let told = || format!("{id}: {:?} of {}", detail.result, tell(&detail.events));
+    let secret = |text: &str| text.contains(SECRET);
+    let error = detail.job.life.last_error.as_ref().map(|failure| &*failure.message);
+    let mut texts = detail.events.iter().filter_map(|event| event.message.as_deref()).chain(error);
+    ensure(!texts.any(secret), "G-4 no text has what must not come out", told)?;
+    let state = detail.job.state();
+    if !matches!(state, JobState::Succeeded | JobState::OutputQuarantined) {
+        return Ok(());
+    }
+    let said =
+        result_of(&detail.events).and_then(|attempt| world.ledger.lock().finished.get(&(id.clone(), attempt)).cloned());
+    let Some(said) = said else { return Err(Violation::new("S-8 a result is that of its attempt", told())) };
+    if !secret(said.as_str()) {
+        return ensure(
+            state == JobState::Succeeded && detail.result == Some(said),
+            "S-8 a result is that of its attempt",
+            told,
+        );
+    }
+    let out = detail.result.as_ref().is_some_and(|result| secret(result.as_str()));
+    let released = world.ledger.lock().released.contains(id);
+    let kept = match state {
+        JobState::Succeeded if detail.job.request.topic.as_str() == CUT => !out,
+        JobState::Succeeded => released,
+        _ => detail.job.request.topic.as_str() != CUT,
+    };
+    ensure(kept, "G-4 in the end nothing is out that must not be", told)
+}
+
+/// The attempt whose result the last life has.
+fn result_of(events: &[JobEvent]) -> Option<u32> {
+    let life = events.rsplit(|event| event.kind == EventKind::Replayed).next()?;
+    let ended = |kind| matches!(kind, EventKind::OutputHeld | EventKind::Succeeded | EventKind::OutputQuarantined);
+    let end = life.iter().find(|event| ended(event.kind))?;
+    Some(end.late_of.unwrap_or(end.attempt))
+}
