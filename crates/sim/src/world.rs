@@ -113,15 +113,18 @@ const PLACES_FREE: Duration = Duration::from_secs(150);
 const QUICK_MS: u64 = 600;
 const SLOW_MS: u64 = 4_000;
 
-/// Half of the installations of several processes tell roles apart. The first two have everything that is needed.
+/// Half of the installations of several processes tell roles apart. The first two have everything that is needed; where there is
+/// a third, the second may leave it to run workflows.
 fn roles(count: u64, faults: &Faults) -> Vec<Roles> {
     let all = Roles::default();
     let gateway = Roles { scheduler: false, orchestrator: false, ..all };
     let apart = count > 1 && faults.chance(500);
+    let alone = apart && count > 2 && faults.chance(500);
     let role = |place: u64| match place {
         _ if !apart => all,
         0 => gateway,
-        1 => Roles { gateway: false, ..all },
+        1 => Roles { gateway: false, orchestrator: !alone, ..all },
+        2 if alone => Roles { gateway: false, scheduler: false, ..all },
         _ if faults.chance(500) => gateway,
         _ => all,
     };

@@ -177,3 +177,42 @@ fn unless_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
 fn failed(snapshot: &Arc<str>) -> Verdict {
     Verdict::plain(Decision::Deny, "evaluation-failed", "the policy could not be evaluated", snapshot.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use lockgate_core::request::{Caller, Json, NewJob};
+    use lockgate_ports::memory::ManualClock;
+
+    use super::*;
+
+    fn kernel() -> LocalKernel {
+        LocalKernel::new(Arc::new(ManualClock::default()), FindingKey::new([7; 32]), None)
+    }
+
+    /// G-4: a process that just started has results to store before it has read the policy.
+    #[tokio::test]
+    async fn before_the_policy_is_known_nothing_is_decided_and_no_result_comes_out() {
+        let kernel = kernel();
+        let new = NewJob { topic: "t".into(), ..NewJob::default() };
+        let request = JobRequest::check(new, &Caller::new("default", "tester"), || "job".into()).expect("a job");
+        let output = OutputContent { request: Arc::new(request), result: Json::null() };
+        let meta = [OutputMeta { request: output.request.clone(), bytes: 4 }];
+        assert!(!kernel.ready());
+        assert!(matches!(kernel.judge(std::slice::from_ref(&output.request)).await[..], [Judgement::Unavailable]));
+        assert_eq!(kernel.check_outputs(&meta).await, [OutputStep::Scan { hold: true }]);
+        assert_eq!((kernel.scan(&output).await, kernel.output_fail_mode(&output.request)), (None, FailMode::Closed));
+        kernel.adopt_builtin();
+        assert!(kernel.ready());
+        assert!(matches!(kernel.judge(std::slice::from_ref(&output.request)).await[..], [Judgement::Decided(_)]));
+        assert_eq!(kernel.check_outputs(&meta).await, [OutputStep::Pass]);
+    }
+
+    #[test]
+    fn the_built_in_policy_replaces_no_other() {
+        let kernel = kernel();
+        kernel.adopt(&"p".into(), "version: 1\ndefault: {decision: deny, reason: no}\n").expect("a policy");
+        let known = kernel.snapshot();
+        kernel.adopt_builtin();
+        assert_eq!(kernel.snapshot(), known);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Duty, LetOut, OutputStage, Scanned};
+use super::super::{Duty, LetOut, OutputStage, Scanned, attempts};
 use super::*;
 use crate::audit::Action;
 use crate::output::{OutputDecision, OutputVerdict};
@@ -51,6 +51,29 @@ fn a_held_result_frees_the_worker_and_waits_for_the_scan() {
     scan(&mut story, verdict(OutputDecision::Allow, None));
     assert_eq!(story.state(), JobState::Succeeded);
     assert!(story.job.result_is_out());
+}
+
+/// the attempt that was to follow did nothing.
+#[test]
+fn whatever_comes_of_a_late_result_is_told_of_the_attempt_that_had_it() {
+    let cut = verdict(OutputDecision::Redact, Some("\"cut\""));
+    let unchecked = OutputStep::Unchecked { why: "nobody can look".into() };
+    for step in [OutputStep::Scan { hold: true }, unchecked, OutputStep::Decided(cut)] {
+        let mut story = Story::running();
+        let token = story.token();
+        story.lose();
+        let outcome = Outcome::Succeeded { result: Json::parse("\"raw\"").unwrap() };
+        let output = step.clone();
+        let before = story.events.len();
+        story.apply(Input::Reported(Report { token, started_at: None, outcome, output })).unwrap();
+        if story.job.in_output_check() {
+            scan(&mut story, verdict(OutputDecision::Allow, None));
+        }
+        assert_eq!((story.state(), story.job.life.output.as_ref().unwrap().attempt), (JobState::Succeeded, 1), "{step:?}");
+        assert!(story.events[before..].iter().all(|event| event.late_of == Some(1)), "{step:?}: {:?}", story.events);
+        let known: Vec<_> = attempts(&story.events).iter().map(|attempt| (attempt.no, attempt.outcome)).collect();
+        assert_eq!(known, [(1, Some(EventKind::Succeeded))], "{step:?}");
+    }
 }
 
 #[test]
