@@ -50,7 +50,9 @@ pub trait Jobs: Send + Sync {
     /// Lanes with SCHEDULED jobs that are due, and how many.
     async fn ready_lanes(&self) -> Result<Vec<(LaneKey, u64)>, StoreError>;
 
-    /// SCHEDULED jobs that were committed with a later due time and became due after `after`, in ready order.
+    /// SCHEDULED jobs that became due after `after`, in ready order: all whose due time the Store's clock had yet to reach when
+    /// they were committed, and no others. So whoever asks for its time after a commit
+    /// ([`Schedules::next_schedule`](super::Schedules::next_schedule)) knows what will be here.
     async fn due(&self, after: ReadyKey, limit: usize) -> Result<Vec<Job>, StoreError>;
 
     /// PENDING jobs that are due for judging, in ready order.

@@ -162,6 +162,7 @@ macro_rules! store_conformance {
                 ready_pages_go_on_after_a_key,
                 delayed_jobs_become_ready_when_due,
                 due_has_only_jobs_that_had_to_wait,
+                due_has_all_that_the_stores_clock_had_yet_to_reach,
                 pending_jobs_wait_for_their_time,
                 expired_has_live_jobs_past_their_deadline,
                 expired_pages_go_on_after_a_key,

@@ -8,8 +8,10 @@ use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stage::{Proof, StoreHarness, allow, ids, new_job, report};
+use super::runs_stage::{change, head, job_in};
+use super::stage::{Proof, StoreHarness, allow, fatal, ids, new_job, replay, report};
 use crate::clock::Clock;
+use crate::store::RunChange;
 
 const START: ReadyKey = ReadyKey { due_at: lockgate_core::time::Timestamp::ZERO, seq: lockgate_core::ids::JobSeq(0) };
 
@@ -87,6 +89,37 @@ pub async fn due_has_only_jobs_that_had_to_wait(h: &StoreHarness) -> Proof {
     assert_eq!(ids(&rest), ["early-too", "retried"]);
     h.run(&all[3], Outcome::Interrupted).await?;
     assert_eq!(ids(&h.store.due(START, 10).await?), ["early", "early-too", "retried"], "it returned without waiting");
+    Ok(())
+}
+
+/// Each is decided 9, 10 or 11 ms before its commit, by a clock that is so much behind.
+pub async fn due_has_all_that_the_stores_clock_had_yet_to_reach(h: &StoreHarness) -> Proof {
+    let epoch = h.attach("runner").await?;
+    for late in [9, 10, 11] {
+        let mut held = Vec::new();
+        for id in [format!("retried-{late}"), format!("replayed-{late}")] {
+            let job = h.submit(new_job(&id)).await?;
+            held.push(h.dispatch(&job, "runner", epoch).await?);
+        }
+        let failed = Outcome::FailedRetryable { error: "again".into(), retry_after: Some(Duration::from_millis(10)) };
+        let retried = held[0].next(report(&held[0], failed), &h.env(allow()))?;
+        let due_at = retried.job.life.due_at;
+        let dead = h.step(&held[1], report(&held[1], fatal())).await?;
+        let mut replayed = dead.next(replay(), &h.env(allow()))?;
+        let born = h.birth("acme", later(h, &format!("born-{late}"), 10), allow())?;
+        let run = format!("run-{late}");
+        let mut part = job_in(h, &run, 0, allow())?;
+        (replayed.job.life.due_at, part.job.life.due_at) = (due_at, due_at);
+        h.advance_ms(late);
+        for transition in [retried, replayed, born] {
+            h.commit(transition).await??;
+        }
+        h.advance(RunChange { jobs: vec![part], ..change(head(h, &run)) }).await??;
+        let (_, now) = h.store.next_schedule().await?;
+        assert_eq!(due_at > now, late < 10, "{late}");
+    }
+    h.advance_ms(10);
+    assert_eq!(ids(&h.store.due(START, 20).await?), ["retried-9", "replayed-9", "born-9", "run-9.0"]);
     Ok(())
 }
 
