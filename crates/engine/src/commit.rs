@@ -62,7 +62,7 @@ impl Inner {
             }));
         }
         self.traces.born(entry, committing, results.iter().flatten());
-        self.offer(offers).await;
+        self.offer_due(offers).await;
         Ok(results)
     }
 
@@ -173,19 +173,8 @@ impl Inner {
             self.ports.lanes.settle(gone).await;
         }
         self.free_limits(over).await;
-        self.offer(offers).await;
+        self.offer_due(offers).await;
         self.ports.bus.ring(bells).await;
-    }
-
-    /// Puts due jobs into their lanes and tells edges; later ones are left to the due loop.
-    pub(crate) async fn offer(&self, jobs: Vec<Arc<Job>>) {
-        moved();
-        let now = self.ports.clock.now();
-        let due: Vec<_> = jobs.into_iter().filter(|job| job.life.due_at <= now).collect();
-        if !due.is_empty() {
-            self.ports.lanes.offer(due).await;
-            self.ports.bus.ring(vec![Bell::Lanes]).await;
-        }
     }
 
     /// Decides one input for each job, commits, and decides again where somebody was faster.

@@ -18,6 +18,7 @@ mod kernel;
 mod looks;
 mod loops;
 mod metrics;
+mod offer;
 mod outgoing;
 mod runs;
 mod schedules;

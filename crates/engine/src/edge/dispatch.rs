@@ -71,7 +71,7 @@ pub(crate) struct Batch {
     since: Instant,
     /// Something was claimed for a place that was closed meanwhile: others may have one.
     misplaced: bool,
-    /// When a limit by time has room again for something that waits.
+    /// When something that waits may go: a limit by time has room again, or it is due by the clock of this process.
     pub(crate) again_at: Option<Timestamp>,
 }
 
@@ -111,6 +111,8 @@ impl Inner {
         // Before anything else is claimed: it may fit elsewhere.
         let (closed, early) = (std::mem::take(&mut batch.out.closed), std::mem::take(&mut batch.out.early));
         batch.misplaced = !closed.is_empty();
+        let due = early.iter().map(|ticket| ticket.job.life.due_at);
+        batch.again_at = batch.again_at.into_iter().chain(due).min();
         self.give_back(early).await;
         self.give_to_others(closed).await;
         batch
@@ -166,7 +168,7 @@ impl Inner {
         }
         if !gone.is_empty() {
             self.ports.lanes.settle(gone).await;
-            self.offer(elsewhere).await;
+            self.offer_due(elsewhere).await;
         }
         tickets
     }
@@ -369,7 +371,7 @@ impl Inner {
         }
         self.assign(ours);
         self.catch_up(in_force).await;
-        self.offer(waiting).await;
+        self.offer_due(waiting).await;
     }
 
     /// Somebody put something else in force: taken in at once, or what is claimed next would only conflict again.

@@ -58,7 +58,7 @@ pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut sto
                 () = ear.heard() => {}
             }
         };
-        // A limit by time says when it has room again.
+        // A limit by time says when it has room again, and what came early when it is due.
         let room = again_at.map(|at| at.since(inner.ports.clock.now()).max(SOON));
         let rest = room.map_or(inner.settings.idle_claim, |room| room.min(inner.settings.idle_claim));
         if !wait(&mut stop, rest, reason).await {

@@ -138,6 +138,7 @@ impl Inner {
             let more = jobs.len() == page;
             (after, left) = (jobs.last().map(|job| job.ready_key()).or(after), left - page);
             self.metrics.read_ready(jobs.len());
+            // Due by the Store's clock: if that of this process is behind, others need not wait for it.
             self.offer(jobs.into_iter().map(Arc::new).collect()).await;
             if !more {
                 break;

@@ -206,7 +206,7 @@ impl Inner {
             children.extend(next.runs.into_iter().map(|child| (live.run().head.clone(), child)));
             self.remember(live);
         }
-        self.offer(offers).await;
+        self.offer_due(offers).await;
         self.ports.bus.ring(bells).await;
         self.stop_jobs(stops).await;
         self.stop_runs(stop_runs).await;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use lockgate_core::job::Outcome;
 use lockgate_core::request::NewJob;
-use lockgate_engine::Settings;
+use lockgate_engine::{Acknowledged, Settings};
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{Clock, Leases, Upkeep};
 use tokio::time::Instant;
@@ -105,6 +106,25 @@ async fn by_a_clock_behind_the_stores_nothing_that_is_due_is_passed_by() {
     }
     worker.take_many(20).await;
     assert!(began.elapsed() <= Duration::from_millis(3_500), "{:?}", began.elapsed());
+}
+
+/// To the Store each of these delays is over when it is committed, so nothing but the commit itself says that the job waits.
+#[tokio::test(start_paused = true)]
+async fn by_a_clock_far_behind_the_stores_short_delays_are_kept_and_not_forgotten() {
+    let stage = Stage::behind(Duration::from_secs(5));
+    pass(Duration::from_secs(6)).await;
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let delay = Duration::from_secs(1);
+    let in_time = Duration::from_millis(900)..=Duration::from_secs(3);
+    let began = Instant::now();
+    stage.submit(due_in(stage.clock(), delay, "t")).await;
+    let assignment = worker.take().await;
+    assert!(in_time.contains(&began.elapsed()), "a delayed job: {:?}", began.elapsed());
+    let failed = Instant::now();
+    let again = Outcome::FailedRetryable { error: "again".into(), retry_after: Some(delay) };
+    assert_eq!(worker.report(&assignment, again).await, Acknowledged::Stored);
+    worker.take().await;
+    assert!(in_time.contains(&failed.elapsed()), "a retry: {:?}", failed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
