@@ -267,6 +267,7 @@ impl Inner {
             return (Vec::new(), Lap::default());
         }
         let began = self.traces.begin();
+        self.governed().await;
         let mut judgements = self.ports.kernel.judge(requests).await;
         self.metrics.judged(requests, &judgements);
         self.let_through(requests, &mut judgements);

@@ -27,7 +27,7 @@ mod settings;
 mod traces;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use lockgate_core::ids::EdgeId;
 use lockgate_core::job::Env;
@@ -105,6 +105,8 @@ pub(crate) struct Inner {
     pub(crate) hopeless: loops::Hopeless,
     /// How the lanes were when they were last looked after.
     pub(crate) lanes: Mutex<Condition>,
+    /// Whether the policy in force was read.
+    pub(crate) governed: AtomicBool,
     /// The policy of the Store that everything on its way was last compared with.
     pub(crate) recalled: Mutex<Arc<str>>,
     /// Credentials that were read a moment ago.
@@ -157,6 +159,7 @@ impl Engine {
             watch: health::Watch::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
+            governed: AtomicBool::default(),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
             keyring: access::Keyring::default(),
             families: families::Families::default(),

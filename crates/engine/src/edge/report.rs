@@ -164,6 +164,7 @@ impl Inner {
             return Vec::new();
         }
         let (began, since) = (Instant::now(), self.traces.begin());
+        self.governed().await;
         let steps = self.ports.kernel.check_outputs(&metas).await;
         let steps = self.or_unscanned(steps, &metas);
         let (took, lap) = (began.elapsed(), self.traces.lap(since));

@@ -2,6 +2,7 @@
 //! and whatever became of the answer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::ActorId;
@@ -43,12 +44,30 @@ impl Inner {
                 }
             };
         }
-        match &active {
+        self.adopt_active(active.as_ref());
+        self.compare(active).await
+    }
+
+    fn adopt_active(&self, active: Option<&Active>) {
+        match active {
             Some(active) if active.id != self.ports.kernel.snapshot() => self.adopt(&active.id, &active.text),
             Some(_) => {}
             None => self.ports.kernel.adopt_builtin(),
         }
-        self.compare(active).await
+        self.governed.store(true, Ordering::Relaxed);
+    }
+
+    /// Jobs and results come before a new process has read the policy in force: nothing is decided by less. A kernel elsewhere
+    /// knows its own.
+    pub(crate) async fn governed(&self) {
+        if self.governed.load(Ordering::Relaxed) || self.ports.kernel.is_elsewhere() {
+            return;
+        }
+        match self.ports.store.active(SnapshotKind::Policy).await {
+            Ok(active) => self.adopt_active(active.as_ref()),
+            // Nothing is decided until it can be read, and what waits for that says so.
+            Err(error) => self.health.store_failed(&error),
+        }
     }
 
     /// Calls back what the policy in force does not allow, once for each policy.

@@ -24,11 +24,13 @@ impl Engine {
             Judgement::Decided(verdict) => Ok(verdict),
             Judgement::Unavailable => Err(unavailable()),
         };
+        self.inner.governed().await;
         self.inner.ports.kernel.judge(requests).await.into_iter().map(decided).collect()
     }
 
     /// Why a request would get the verdict it gets. Counts nothing.
     pub async fn explain_policy(&self, request: &JobRequest) -> Result<Explanation, ApiError> {
+        self.inner.governed().await;
         self.inner.ports.kernel.explain(request).await.ok_or_else(unavailable)
     }
 
