@@ -9,8 +9,10 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{Adopted, Layout, SnapshotKind, StoreError};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::Inner;
+use crate::loops::Bound;
 
 #[derive(Default)]
 pub(crate) struct Config {
@@ -19,6 +21,8 @@ pub(crate) struct Config {
     quotas: Mutex<Arc<Quotas>>,
     /// The version of the pools in force.
     version: AtomicU64,
+    /// Whether all of this was read from the Store. The lanes may be out of reach long after.
+    read: watch::Sender<bool>,
     laid_out: Mutex<Option<LaidOut>>,
     /// What is in force was written by another version of Lockgate and cannot be read here.
     unreadable: AtomicBool,
@@ -88,17 +92,27 @@ impl Inner {
         self.follow_config().await
     }
 
-    /// Workers come back before a new process has read what is in force: they must not be measured by less.
+    /// Workers come back before a new process has read what is in force: they must not be measured by less. They do not wait for
+    /// the lanes: what they run goes on without these, and nothing new is claimed before they are laid out.
     pub(crate) async fn configured(&self) -> Result<(), StoreError> {
-        if self.config.laid_out_at().is_some() {
-            return Ok(());
-        }
-        let _one_at_a_time = self.config.changing.lock().await;
-        // Somebody else may have read it meanwhile.
-        if self.config.laid_out_at().is_some() { Ok(()) } else { self.follow_config().await }
+        let mut read = self.config.read.subscribe();
+        let _one_at_a_time = tokio::select! {
+            biased;
+            _ = read.wait_for(|read| *read) => return Ok(()),
+            // Whoever reads it may have this for as long as the lanes are away.
+            changing = self.config.changing.lock() => changing,
+        };
+        self.read_config().await
     }
 
     async fn follow_config(&self) -> Result<(), StoreError> {
+        self.read_config().await?;
+        self.lay_out().await?;
+        self.wake.dispatch.notify_one();
+        Ok(())
+    }
+
+    async fn read_config(&self) -> Result<(), StoreError> {
         let timeouts = self.config.timeouts();
         // Timeouts and quotas that cannot be read leave those that are known: nobody runs where he must not.
         if let (_, Read::New(changed)) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
@@ -128,8 +142,7 @@ impl Inner {
             *self.config.routing.lock() = routing.clone();
             tracing::info!(pools = %routing.id().pools, states = %routing.id().states, "pools in force");
         }
-        self.lay_out().await?;
-        self.wake.dispatch.notify_one();
+        self.config.read.send_replace(true);
         Ok(())
     }
 
@@ -163,30 +176,33 @@ impl Inner {
 
     /// Lanes that several processes share are laid out by the first of them, and filled by whoever then finds them empty.
     pub(crate) async fn lay_out_anew(&self, version: u64) -> Result<(), StoreError> {
-        let held = self.held_by_workers().await?;
+        let mut counted = self.held_by_workers().await?;
         // From here on the lanes are those of no configuration, until all of it went through.
         *self.config.laid_out.lock() = None;
         let (at, routing) = (self.ports.clock.now(), self.routing());
-        match self.ports.lanes.adopt(Layout { version, pools: routing.pools.clone() }, held).await {
-            Adopted::Anew => self.fill_lanes().await?,
+        let (layout, held) = (Layout { version, pools: routing.pools.clone() }, counted.iter().map(Bound::hold).collect());
+        match self.ports.lanes.adopt(layout, held).await {
+            Adopted::Anew => counted.extend(self.fill_lanes().await?),
             Adopted::Already => {}
             // Somebody knows more than this process; the next look at the Store tells.
             Adopted::Outdated => return Ok(()),
         }
         *self.config.laid_out.lock() = Some(LaidOut { version, pools: routing.id().pools.clone(), at });
         self.wake.dispatch.notify_one();
+        self.free_ended(counted).await;
         Ok(())
     }
 
-    /// Reads what waits and what is held from the Store.
-    pub(crate) async fn fill_lanes(&self) -> Result<(), StoreError> {
+    /// Reads what waits and what is held from the Store. What the lanes were told is held: some of it may have ended since.
+    pub(crate) async fn fill_lanes(&self) -> Result<Vec<Bound>, StoreError> {
         // Read after the lanes were emptied: what is offered from now on lands in the new ones.
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
         // What was sent between the first look and the new lanes counts too.
-        self.ports.lanes.hold(self.held_by_workers().await?).await;
+        let held = self.held_by_workers().await?;
+        self.ports.lanes.hold(held.iter().map(Bound::hold).collect()).await;
         self.wake.feed.notify_one();
-        Ok(())
+        Ok(held)
     }
 
     pub(crate) fn pools_version(&self) -> u64 {

@@ -48,7 +48,8 @@ pub trait Lanes: Send + Sync {
     async fn demand(&self) -> Result<Vec<Demand>, LanesAway>;
 
     /// Attempts that workers hold, each with the pool it runs in: after a start or a loss, limits count them again, room or
-    /// not. Rates are not charged. Idempotent; an attempt that is known elsewhere moves.
+    /// not. Rates are not charged. Idempotent; an attempt that is known elsewhere moves. One that was released after the caller
+    /// had read of it counts again: it is the caller's to look once more.
     async fn hold(&self, attempts: Vec<Hold>);
 
     /// These attempts are over: what they held of limits is free, and the lanes that waited for it are claimable again.

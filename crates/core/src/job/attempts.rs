@@ -29,7 +29,7 @@ pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
             continue;
         }
         // A late result belongs to the attempt it came from. Its successor was never placed: there is nothing to tell.
-        let no = event.late_of.unwrap_or(event.attempt);
+        let no = event.about();
         list.truncate(list.partition_point(|known| known.no <= no));
         if list.last().is_none_or(|last| last.no != no) {
             list.push(blank(no));

@@ -125,6 +125,31 @@ pub struct JobEvent {
 }
 
 impl JobEvent {
+    /// The attempt that it is about.
+    pub fn about(&self) -> u32 {
+        self.late_of.unwrap_or(self.attempt)
+    }
+
+    /// It says that the worker itself ended the attempt, so that nothing of it runs any more. One that others ended was only
+    /// told to stop, and a timeout may be either's word.
+    pub fn is_from_worker(&self) -> bool {
+        use EventKind::{
+            AttemptFailed, AttemptLost, Cancelled, DoneLate, Failed, GivenBack, OutputHeld, OutputQuarantined, Snoozed,
+            Succeeded, WaitingForChildren,
+        };
+        match self.kind {
+            Succeeded | OutputHeld | DoneLate | Snoozed | GivenBack | WaitingForChildren => true,
+            AttemptFailed | Failed => {
+                matches!(self.reason, Some(Reason::Failed | Reason::Fatal | Reason::SnoozeLimit | Reason::OutputTooLarge))
+            }
+            AttemptLost => self.reason == Some(Reason::Interrupted),
+            Cancelled => self.actor.is_none(),
+            // Without a reason it is a note about a late result, and may be about another attempt.
+            OutputQuarantined => self.reason.is_some(),
+            _ => false,
+        }
+    }
+
     /// A fact about the job's current attempt; the number is given when the transition is closed.
     pub(super) fn of(job: &Job, kind: EventKind, at: Timestamp) -> Self {
         Self {

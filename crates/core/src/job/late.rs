@@ -38,6 +38,11 @@ impl Job {
         self.life.late.is_some() && self.life.state.is_terminal() && !self.is_done()
     }
 
+    /// Its work was done by this very attempt.
+    pub fn was_done_by(&self, token: &AttemptToken) -> bool {
+        self.is_done() && self.life.attempt.token == *token
+    }
+
     fn is_done(&self) -> bool {
         matches!(self.life.state, JobState::Succeeded | JobState::OutputQuarantined) || self.in_output_check()
     }

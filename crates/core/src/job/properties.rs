@@ -304,6 +304,12 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
     let taken_away = ended && !matches!(input, Input::Reported(_));
     let stop = expect(taken_away).map(|session| Effect::Stop { session, token: token.clone() });
     assert_eq!(stops, stop.iter().collect::<Vec<_>>(), "A-5: {input:?}");
+    if ended {
+        // Who frees limits by the history must not free what was only told to stop.
+        let own_word = |event: &JobEvent| event.about() == before.life.attempt.no && event.is_from_worker();
+        let either = matches!(input, Input::Reported(Report { outcome: Outcome::TimedOut, .. }));
+        assert_eq!(done.events.iter().any(own_word), !taken_away && !either, "{input:?}: {:?}", done.events);
+    }
     let waits_anew = after.state() == JobState::Scheduled
         && (before.state() != JobState::Scheduled || after.life.attempt.no != before.life.attempt.no);
     assert_eq!(done.effects.contains(&Effect::Offer), waits_anew);

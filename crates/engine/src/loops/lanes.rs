@@ -34,7 +34,10 @@ impl Inner {
         // Somebody may have been faster.
         match self.ports.lanes.condition().await {
             Condition::Blank => self.lay_out_anew(self.pools_version()).await?,
-            Condition::Behind => self.fill_lanes().await?,
+            Condition::Behind => {
+                let counted = self.fill_lanes().await?;
+                self.free_ended(counted).await;
+            }
             Condition::Sound | Condition::Away(_) => return Ok(()),
         }
         self.metrics.sharing.rebuilt();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::ids::{AttemptToken, JobId, PoolName, SessionId};
+use lockgate_core::job::JobEvent;
 use lockgate_core::pools::Pools;
 use lockgate_ports::{Hold, SessionRow, StoreError};
 use tokio::sync::watch;
@@ -11,6 +12,25 @@ use tokio::sync::watch;
 use super::{Lead, tick};
 use crate::Inner;
 use crate::damage::Found;
+
+/// Histories that are read to learn who ended attempts, one by one: what goes beyond is found by the next looks.
+const HISTORIES_MAX: usize = 1_000;
+
+/// An attempt that a worker held when the Store was asked.
+pub(crate) struct Bound {
+    hold: Hold,
+    job_id: JobId,
+    no: u32,
+    /// How much of its job's history was there by then.
+    events: u64,
+}
+
+impl Bound {
+    /// As the lanes are told of it.
+    pub(crate) fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
+}
 
 /// What the last look found. Another process may be about to say something that explains it: only what is found again at the next
 /// look is wrong.
@@ -48,7 +68,7 @@ impl Inner {
         let counted: BTreeSet<AttemptToken> = counted.into_iter().collect();
         let open = self.ports.store.open_sessions().await?;
         let (held, unreadable) = self.held_by_these(&open).await?;
-        let tokens: BTreeSet<AttemptToken> = held.iter().map(|hold| hold.token.clone()).collect();
+        let tokens: BTreeSet<AttemptToken> = held.iter().map(|bound| bound.hold.token.clone()).collect();
         doubts.uncounted = tokens.difference(&counted).cloned().collect();
         self.count_missed(held, &before.uncounted, &doubts.uncounted).await;
         let Some(leaving) = self.edge.leaving(&open).filter(|_| !unreadable) else {
@@ -69,33 +89,87 @@ impl Inner {
         Ok(())
     }
 
-    /// Whoever dispatched these died before it told the lanes. One that ends at this moment is found to be over at the next looks.
-    async fn count_missed(&self, held: Vec<Hold>, before: &BTreeSet<AttemptToken>, now: &BTreeSet<AttemptToken>) {
+    /// Whoever dispatched these died before it told the lanes.
+    async fn count_missed(&self, held: Vec<Bound>, before: &BTreeSet<AttemptToken>, now: &BTreeSet<AttemptToken>) {
         let routing = self.routing();
-        let missed = |hold: &Hold| now.contains(&hold.token) && before.contains(&hold.token);
-        let missed: Vec<Hold> = held.into_iter().filter(|hold| missed(hold) && is_limited(&routing.pools, hold)).collect();
+        let missed = |bound: &Bound| {
+            let token = &bound.hold.token;
+            now.contains(token) && before.contains(token) && is_limited(&routing.pools, &bound.hold)
+        };
+        let missed: Vec<Bound> = held.into_iter().filter(missed).collect();
         if missed.is_empty() {
             return;
         }
         tracing::warn!(attempts = missed.len(), "attempts ran that no limit counted; they are counted now");
         self.metrics.sharing.uncounted(missed.len());
-        self.ports.lanes.hold(missed).await;
+        self.ports.lanes.hold(missed.iter().map(Bound::hold).collect()).await;
+        self.free_ended(missed).await;
+    }
+
+    /// What was just counted may have ended after the Store was asked. Whoever ended it freed it before it counted, and nobody
+    /// frees it again. Only what its worker ended is freed here: what it was told to stop, it may still run, wherever it is
+    /// attached, and whoever hears that it has let go frees that. If that was heard too early, the next looks find it.
+    pub(crate) async fn free_ended(&self, mut counted: Vec<Bound>) {
+        let routing = self.routing();
+        let mut seen = BTreeSet::new();
+        counted.retain(|bound| is_limited(&routing.pools, &bound.hold) && seen.insert(bound.hold.token.clone()));
+        let mut histories = HISTORIES_MAX;
+        for page in counted.chunks(self.settings.batch_max) {
+            match self.ended_of(page, &mut histories).await {
+                Ok(ended) => self.free_limits(ended).await,
+                Err(error) => {
+                    self.health.store_failed(&error);
+                    tracing::warn!(%error, "what ended while it was counted could not be read; the next looks find it");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Those of these attempts that their workers ended.
+    async fn ended_of(&self, page: &[Bound], histories: &mut usize) -> Result<Vec<AttemptToken>, StoreError> {
+        let ids: Vec<JobId> = page.iter().map(|bound| bound.job_id.clone()).collect();
+        let mut ended = Vec::new();
+        for (bound, found) in page.iter().zip(self.load_each(&ids).await?) {
+            let token = &bound.hold.token;
+            let Some(job) = found.there() else { continue };
+            if job.holder().is_some() && job.life.attempt.token == *token {
+                continue;
+            }
+            // Most of them, and their rows tell it.
+            let over = job.was_done_by(token) || (*histories > 0 && self.is_told_by_history(bound, histories).await?);
+            ended.extend(over.then(|| token.clone()));
+        }
+        Ok(ended)
+    }
+
+    /// Whether the history says that its worker ended the attempt after the Store was asked.
+    async fn is_told_by_history(&self, bound: &Bound, histories: &mut usize) -> Result<bool, StoreError> {
+        *histories -= 1;
+        let history = self.ports.store.events(&bound.job_id, bound.events).await;
+        let own_word = |event: &JobEvent| event.about() == bound.no && event.is_from_worker();
+        match history {
+            Ok(page) => Ok(page.is_some_and(|page| page.events.iter().any(own_word))),
+            // Of what nobody can read, nothing is concluded.
+            Err(error) if error.is_damage() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Every attempt that the Store says a worker holds.
-    pub(crate) async fn held_by_workers(&self) -> Result<Vec<Hold>, StoreError> {
+    pub(crate) async fn held_by_workers(&self) -> Result<Vec<Bound>, StoreError> {
         Ok(self.held_by_these(&self.ports.store.open_sessions().await?).await?.0)
     }
 
     /// What these sessions hold by the Store, and those that are closed; and whether some of it cannot be read.
-    async fn held_by_these(&self, open: &[SessionRow]) -> Result<(Vec<Hold>, bool), StoreError> {
+    async fn held_by_these(&self, open: &[SessionRow]) -> Result<(Vec<Bound>, bool), StoreError> {
         let closed = self.ports.store.closed_holding().await?;
         let pool = |row: &SessionRow| (row.session.clone(), row.profile.pool.clone());
         let pools: BTreeMap<SessionId, PoolName> = open.iter().chain(&closed).map(pool).collect();
         let sessions: Vec<SessionId> = pools.keys().cloned().collect();
         let bound = self.ports.store.bound(&sessions).await?;
         let ids: Vec<JobId> = bound.into_iter().map(|(_, id)| id).collect();
-        let (mut holds, mut unreadable) = (Vec::with_capacity(ids.len()), false);
+        let (mut held, mut unreadable) = (Vec::with_capacity(ids.len()), false);
         for page in ids.chunks(self.settings.batch_max) {
             // One that moved on since, or whose result waits to be checked, is not held, or by another worker that is known here, or
             // begins only now.
@@ -103,11 +177,13 @@ impl Inner {
                 unreadable |= matches!(found, Found::Unreadable);
                 let Some(job) = found.there() else { continue };
                 if let Some(pool) = job.holder().and_then(|binding| pools.get(&binding.session)) {
-                    holds.push(Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() });
+                    let hold = Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() };
+                    let (no, events) = (job.life.attempt.no, job.life.events);
+                    held.push(Bound { hold, job_id: job.request.job_id.clone(), no, events });
                 }
             }
         }
-        Ok((holds, unreadable))
+        Ok((held, unreadable))
     }
 }
 

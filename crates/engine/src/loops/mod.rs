@@ -45,6 +45,7 @@ use tokio::task::JoinSet;
 
 pub(crate) use health::Health;
 pub(crate) use leads::Lead;
+pub(crate) use limits::Bound;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
 pub(crate) use turns::Turns;

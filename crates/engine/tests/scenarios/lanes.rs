@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::ids::{AttemptToken, PoolName};
-use lockgate_core::job::{Job, Outcome};
+use lockgate_core::job::{Job, JobState, Outcome};
 use lockgate_core::lane::LaneKey;
 use lockgate_core::request::Json;
 use lockgate_engine::ApiError;
@@ -17,10 +17,12 @@ use lockgate_ports::{
 };
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
-/// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed.
+/// Lanes that can be out of reach. They hear what is said to them all the same: only their answers are missed. But they follow no
+/// new pools then, and whoever asks them to waits until that is clear.
 pub(crate) struct Distant {
     pub(crate) lanes: Arc<MemoryLanes>,
     pub(crate) off: Arc<AtomicBool>,
@@ -44,6 +46,10 @@ impl Distant {
 impl Lanes for Distant {
     async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
         let _ = self.slow.subscribe().wait_for(|slow| !slow).await;
+        if self.is_off() {
+            pass(Duration::from_secs(2)).await;
+            return Adopted::Outdated;
+        }
         self.blank.store(false, Ordering::Relaxed);
         self.lanes.adopt(layout, held).await
     }
@@ -283,4 +289,35 @@ async fn nothing_is_dispatched_by_pools_that_the_lanes_have_not_heard_of() {
     worker.take().await;
     pass(Duration::from_secs(3)).await;
     assert!(worker.inbound_now().is_none(), "one at a time");
+}
+
+/// What runs goes on without the lanes, so its workers must be let in.
+#[tokio::test(start_paused = true)]
+async fn workers_are_let_in_at_once_by_a_process_that_starts_while_the_lanes_are_away() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let first = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    let (held, highest) = worker.into_inventory();
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    // Nothing of the new process has run yet.
+    stage.lanes_off.store(true, Ordering::Relaxed);
+    for name in ["a", "b", "c", "d"] {
+        let came = Instant::now();
+        Hand::attach(&stage.engine, name, &["t"], 1).await;
+        assert!(came.elapsed() < Duration::from_millis(100), "{name} waited for {:?}", came.elapsed());
+        pass(Duration::from_millis(700)).await;
+    }
+    let came = Instant::now();
+    let mut worker = Hand::attach_with(&stage.engine, "w", &["t"], 1, held, highest).await;
+    worker.report(&assignment, Outcome::Succeeded { result: Json::null() }).await;
+    assert!(came.elapsed() < Duration::from_millis(100), "it waited for {:?}", came.elapsed());
+    let ended = stage.job(&first).await;
+    assert_eq!((ended.state(), ended.life.attempt.no), (JobState::Succeeded, 1));
+    let second = stage.submit(job("t")).await;
+    pass(Duration::from_secs(3)).await;
+    assert!(worker.inbound_now().is_none(), "nothing is claimed from lanes that nobody laid out");
+    stage.lanes_off.store(false, Ordering::Relaxed);
+    assert_eq!(worker.take().await.job.request.job_id, second);
 }

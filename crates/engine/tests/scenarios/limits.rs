@@ -156,3 +156,68 @@ async fn what_was_stopped_before_its_worker_came_back_is_freed_soon_after_the_en
     }
     assert!(began.elapsed() > Duration::from_secs(5), "its worker may still have been at it: {:?}", began.elapsed());
 }
+
+/// Lays the lanes out anew. What is done meanwhile is done after it was read what workers hold, and before the lanes hear of it.
+async fn lay_out_around(stage: &Stage, meanwhile: impl Future<Output = ()>) {
+    stage.lanes_slow.send_replace(true);
+    let around = async {
+        let began = Instant::now();
+        while stage.lanes_slow.receiver_count() == 0 {
+            assert!(began.elapsed() < Duration::from_secs(5), "nobody lays them out");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        meanwhile.await;
+        stage.lanes_slow.send_replace(false);
+    };
+    let anew = "topics: {t: p}\npools: {p: {}, q: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
+    tokio::join!(stage.pools(anew), around);
+}
+
+/// An attempt ends at the process of its worker while `stage` lays the lanes out; the next job must not wait for its limit.
+async fn free_after_its_end(stage: &Stage, at: &Stage, outcome: Outcome) {
+    let mut worker = Hand::attach_as(&at.engine, "w", &Kind::of("p", &["*"], 2)).await;
+    stage.submit(job("t")).await;
+    let first = worker.take().await;
+    lay_out_around(stage, async {
+        worker.report(&first, outcome).await;
+    })
+    .await;
+    let second = stage.submit(job("t")).await;
+    let began = Instant::now();
+    assert_eq!(worker.take().await.job.request.job_id, second);
+    assert!(began.elapsed() < Duration::from_secs(5), "it waited for {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_while_the_lanes_are_laid_out_holds_no_limit_after_that() {
+    let again = Outcome::FailedRetryable { error: "busy".into(), retry_after: Some(Duration::from_secs(90)) };
+    for outcome in [done(), again] {
+        let alone = Stage::new();
+        alone.pools(ONE_AT_A_TIME).await;
+        free_after_its_end(&alone, &alone, outcome.clone()).await;
+        let one = Stage::shared();
+        one.pools(ONE_AT_A_TIME).await;
+        free_after_its_end(&one, &one.beside(), outcome).await;
+    }
+}
+
+/// The process that lays them out cannot know whether a worker of another one still runs it.
+#[tokio::test(start_paused = true)]
+async fn what_is_stopped_while_the_lanes_are_laid_out_counts_until_its_worker_has_let_go_of_it() {
+    let stage = Stage::shared();
+    stage.pools(ONE_AT_A_TIME).await;
+    let other = stage.beside();
+    let mut worker = Hand::attach_as(&other.engine, "w", &Kind::of("p", &["*"], 2)).await;
+    let first = stage.submit(job("t")).await;
+    let assignment = worker.take().await;
+    lay_out_around(&stage, async {
+        stage.engine.cancel(&caller(), &first, None).await.expect("cancelled");
+    })
+    .await;
+    let ToWorker::Stop { .. } = worker.next().await else { panic!("a stop") };
+    let second = stage.submit(job("t")).await;
+    pass(&mut worker, Duration::from_secs(10)).await;
+    other.until_reason(&second, "limit_full").await;
+    worker.let_go(&assignment).await;
+    assert_eq!(worker.take().await.job.request.job_id, second);
+}
