@@ -10,7 +10,8 @@ use crate::Inner;
 use crate::health::moved;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    loop {
+    // Others may empty the windows as fast as they are filled.
+    while !*stop.borrow() {
         match inner.feed_once().await {
             Ok(0) => {}
             Ok(_) => {

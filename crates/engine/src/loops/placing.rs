@@ -19,6 +19,7 @@ use lockgate_ports::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
 
@@ -37,7 +38,7 @@ type Shapes = BTreeMap<Arc<Shape>, (Timestamp, Refusal)>;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
-        if let Err(error) = inner.placing_once().await {
+        if let Err(error) = inner.placing_once(&stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("placing");
             tracing::warn!(%error, "jobs that nobody can take could not be given up; trying again with the next tick");
@@ -46,7 +47,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    pub(crate) async fn placing_once(&self) -> Result<(), StoreError> {
+    pub(crate) async fn placing_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
         let span = placing_span(&self.settings.limits);
         // Before the look: a configuration that comes in between is a new chance.
@@ -55,19 +56,25 @@ impl Inner {
         let Ok(waiting) = self.ports.lanes.demand().await else { return Ok(()) };
         let hopeless = waiting.iter().filter_map(|demand| Some((demand.shape.clone(), self.edge.hopeless(&demand.shape)?)));
         let given_up = self.hopeless.look(hopeless.collect(), &routing, now, span);
-        if given_up.is_empty() || !self.leads(Lead::Placing, self.settings.expire_every).await? {
+        if given_up.is_empty() {
             return Ok(());
         }
+        let every = self.settings.expire_every;
+        let Some(mut round) = Round::begin(self, stop, Lead::Placing, every).await? else { return Ok(()) };
         let Ok(depths) = self.ports.lanes.depths(usize::MAX).await else { return Ok(()) };
         let mut placed = Ok(());
         for depth in depths {
             let Some((since, refusal)) = given_up.get(&**depth.lane.shape.fit()) else { continue };
-            if depth.oldest.is_none_or(|oldest| oldest.due_at <= now - span) {
-                match self.give_up(&depth.lane, (*since, refusal), &routing, now - span).await {
-                    // Of a Store that is away nobody needs to ask about every lane.
-                    Err(error) if !error.is_damage() => return Err(error),
-                    done => placed = placed.and(done),
-                }
+            if depth.oldest.is_some_and(|oldest| oldest.due_at > now - span) {
+                continue;
+            }
+            if !round.goes_on().await? {
+                break;
+            }
+            match self.give_up(&mut round, &depth.lane, (*since, refusal), &routing, now - span).await {
+                // Of a Store that is away nobody needs to ask about every lane.
+                Err(error) if !error.is_damage() => return Err(error),
+                done => placed = placed.and(done),
             }
         }
         placed
@@ -76,6 +83,7 @@ impl Inner {
     /// Ends the jobs of one lane that waited since before `before`, oldest first.
     async fn give_up(
         &self,
+        round: &mut Round<'_>,
         lane: &LaneKey,
         (since, refusal): (Timestamp, &Refusal),
         routing: &RoutingId,
@@ -89,20 +97,21 @@ impl Inner {
         let tries = self.settings.limits.placing_tries_max;
         let message: Arc<str> = format!("nobody could take it in {tries} tries ({refusal}). {change}").into();
         let mut after = None;
-        loop {
+        while round.goes_on().await? {
             let page = self.ports.store.ready(lane, after, self.settings.batch_max).await?;
             after = page.last().map(Job::ready_key);
             let full = page.len() == self.settings.batch_max;
             let old: Vec<Arc<Job>> =
                 page.into_iter().filter(|job| job.life.due_at.max(since) <= before).map(Arc::new).collect();
-            let stop = !full || old.is_empty();
+            let last = !full || old.is_empty();
             let input = |job: Arc<Job>| (job, Input::GivenUp { reason, message: message.clone(), routing: routing.clone() });
             let driven = self.drive(old.into_iter().map(input).collect()).await?;
             // Conflicts mean that the configuration changed meanwhile: there is a new chance.
-            if stop || driven.iter().any(Result::is_err) {
-                return Ok(());
+            if last || driven.iter().any(Result::is_err) {
+                break;
             }
         }
+        Ok(())
     }
 
     /// How often placing this job was tried, if nobody can ever take it.

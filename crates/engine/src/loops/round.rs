@@ -1,4 +1,4 @@
-//! One round of a loop that one process runs for all, when it may take many pages.
+//! One round of a loop, when it may take many pages.
 
 use std::time::Duration;
 
@@ -14,9 +14,24 @@ use crate::health::moved;
 pub(super) struct Round<'a> {
     inner: &'a Inner,
     stop: &'a watch::Receiver<bool>,
+    /// None for what every process does for itself.
+    led: Option<Led>,
+}
+
+/// The lease of a loop that one process runs for all.
+struct Led {
     lead: Lead,
     every: Duration,
-    led_at: Instant,
+    /// When it was last asked for and had.
+    at: Instant,
+}
+
+impl Led {
+    /// The lease lasts for two ticks: renewed this early, it outlives a page of half a tick and the rest that follows the last
+    /// one. Not before every page, for quick ones would cost a write each.
+    fn renewed_after(&self) -> Duration {
+        self.every / 4
+    }
 }
 
 impl<'a> Round<'a> {
@@ -27,25 +42,43 @@ impl<'a> Round<'a> {
         lead: Lead,
         every: Duration,
     ) -> Result<Option<Self>, StoreError> {
-        let led_at = Instant::now();
+        let at = Instant::now();
         let leads = inner.leads(lead, every).await?;
-        Ok(leads.then_some(Self { inner, stop, lead, every, led_at }))
+        Ok(leads.then_some(Self { inner, stop, led: Some(Led { lead, every, at }) }))
     }
 
-    /// Asked before each page. The lease lasts for two ticks: renewed this early, it outlives a page of half a tick and the rest
-    /// that follows the last one. Not before every page, for quick ones would cost a write each.
+    /// Of what this process does whoever leads.
+    pub(super) fn of_own(inner: &'a Inner, stop: &'a watch::Receiver<bool>) -> Self {
+        Self { inner, stop, led: None }
+    }
+
+    /// Asked before each page.
     pub(super) async fn goes_on(&mut self) -> Result<bool, StoreError> {
         moved();
-        if *self.stop.borrow() {
-            return Ok(false);
+        if *self.stop.borrow() { Ok(false) } else { self.still_leads().await }
+    }
+
+    /// Comes back when the process is to end. Meanwhile the lease is renewed, for a page that waits for others may outlast it.
+    pub(super) async fn stopped(&mut self) {
+        let mut stop = self.stop.clone();
+        while let Some(rest) = self.led.as_ref().map(Led::renewed_after) {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(rest) => {}
+            }
+            // Whoever leads by now, what is under way is as good as theirs; it is asked again before the next page.
+            let _ = self.still_leads().await;
         }
-        if self.led_at.elapsed() < self.every / 4 {
-            return Ok(true);
-        }
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    async fn still_leads(&mut self) -> Result<bool, StoreError> {
+        let Some(led) = self.led.as_mut().filter(|led| led.at.elapsed() >= led.renewed_after()) else { return Ok(true) };
         let asked = Instant::now();
-        let leads = self.inner.leads(self.lead, self.every).await?;
+        let leads = self.inner.leads(led.lead, led.every).await?;
         if leads {
-            self.led_at = asked;
+            led.at = asked;
         }
         Ok(leads)
     }

@@ -6,10 +6,11 @@ use futures::{StreamExt, stream};
 use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Duty, Input, Job, LetOut, Scanned};
 use lockgate_core::policy::FailMode;
-use lockgate_ports::{OutputContent, StoreError};
+use lockgate_ports::{JobQuery, OutputContent, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::round::Round;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::edge::NOBODY_SCANNED;
@@ -46,7 +47,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if !wait(&mut stop, inner.settings.scan_every, arrival).await {
             return;
         }
-        if let Err(error) = inner.scans_once(came, &mut outage).await {
+        if let Err(error) = inner.scans_once(came, &mut outage, &stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("scans");
             tracing::warn!(%error, "results could not be scanned; trying again with the next tick");
@@ -64,23 +65,40 @@ struct Outage {
     after: JobSeq,
 }
 
+impl Outage {
+    /// Everything that was owed was walked through.
+    fn over(&mut self, in_vain: bool, began: Instant) {
+        self.walked = in_vain;
+        self.rests_until = in_vain.then(|| Instant::now() + began.elapsed() * RESTS);
+    }
+}
+
 impl Inner {
-    async fn scans_once(&self, came: bool, outage: &mut Outage) -> Result<(), StoreError> {
+    async fn scans_once(&self, came: bool, outage: &mut Outage, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         outage.walked &= !self.ports.kernel.scans();
-        if outage.walked || (!came && !self.leads(Lead::Scans, self.settings.scan_every).await?) {
+        if outage.walked {
             return Ok(());
         }
-        let (mut after, began) = (std::mem::take(&mut outage.after), Instant::now());
-        let from_the_first = after == JobSeq::default();
-        loop {
+        let round = match came {
+            true => Some(Round::of_own(self, stop)),
+            false => Round::begin(self, stop, Lead::Scans, self.settings.scan_every).await?,
+        };
+        match round {
+            Some(mut round) => self.walk(&mut round, outage).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn walk(&self, round: &mut Round<'_>, outage: &mut Outage) -> Result<(), StoreError> {
+        let (from, began) = (std::mem::take(&mut outage.after), Instant::now());
+        let (mut after, mut newest) = (from, None);
+        while round.goes_on().await? {
             let mut jobs = self.ports.store.owing(Duty::Scan, after, PAGE).await?;
             let away = !self.ports.kernel.scans();
-            let Some(last) = jobs.last() else {
-                outage.walked = away && from_the_first;
-                outage.rests_until = outage.walked.then(|| Instant::now() + began.elapsed() * RESTS);
+            let Some(last) = jobs.last().map(|job| job.seq) else {
+                outage.over(away && from == JobSeq::default(), began);
                 return Ok(());
             };
-            after = last.seq;
             if away && outage.rests_until.is_some_and(|until| Instant::now() < until) {
                 outage.walked = true;
                 return Ok(());
@@ -88,21 +106,49 @@ impl Inner {
             if away {
                 jobs.retain(|job| self.must_not_wait(job));
             }
-            let scans: Vec<_> = stream::iter(jobs).map(|job| self.scan(job)).buffered(AT_ONCE).collect().await;
-            let scans = scans.into_iter().collect::<Result<Vec<_>, _>>()?;
-            let silent = !scans.iter().any(|scan| matches!(scan, Scan::Done(..) | Scan::NotOwed));
-            let input = |scan| match scan {
-                Scan::Done(job, input) | Scan::Unscanned(job, input) => Some((job, input)),
-                Scan::NotOwed | Scan::NobodyLooked => None,
-            };
-            self.drive(scans.into_iter().filter_map(input).collect()).await?;
-            // Whoever could look at none of these cannot look at the next, which wait for another tick. Once the breaker
-            // is open, that may be long: what must not wait comes out first.
-            if silent && self.ports.kernel.scans() {
+            // Results may come faster than they are scanned: a walk of several pages ends with what there was.
+            if after > from && newest.is_none() {
+                newest = self.newest().await?;
+            }
+            after = last;
+            let silent = self.scan_page(jobs, round).await?;
+            // Once the breaker is open, the next scan may be long in coming: what must not wait comes out first.
+            if !self.ports.kernel.scans() {
+                continue;
+            }
+            // Whoever could look at none of these cannot look at the next, which wait for another tick.
+            if silent {
                 outage.after = after;
                 return Ok(());
             }
+            // What is behind has its turn before what came since: older jobs may have ended meanwhile.
+            if newest.is_some_and(|newest| newest <= after) {
+                outage.over(false, began);
+                return Ok(());
+            }
         }
+        Ok(())
+    }
+
+    /// The latest of all jobs. None if it cannot be told.
+    async fn newest(&self) -> Result<Option<JobSeq>, StoreError> {
+        let newest = self.ports.store.list(JobQuery { limit: 1, ..JobQuery::default() }).await?;
+        Ok(newest.items.first().map(|job| job.seq))
+    }
+
+    /// Whether nobody could look at any of them. A stop does not wait for scans under way: nothing is written of them before
+    /// they are done, so they stay owed.
+    async fn scan_page(&self, jobs: Vec<Job>, round: &mut Round<'_>) -> Result<bool, StoreError> {
+        let scans = stream::iter(jobs).map(|job| self.scan(job)).buffered(AT_ONCE);
+        let scans: Vec<_> = scans.take_until(round.stopped()).collect().await;
+        let scans = scans.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let silent = !scans.iter().any(|scan| matches!(scan, Scan::Done(..) | Scan::NotOwed));
+        let input = |scan| match scan {
+            Scan::Done(job, input) | Scan::Unscanned(job, input) => Some((job, input)),
+            Scan::NotOwed | Scan::NobodyLooked => None,
+        };
+        self.drive(scans.into_iter().filter_map(input).collect()).await?;
+        Ok(silent)
     }
 
     fn must_not_wait(&self, job: &Job) -> bool {

@@ -26,6 +26,8 @@ const FAIL_OPEN: &str = "lockgate_scheduler_input_fail_open_total";
 pub(crate) struct Switched {
     pub(crate) kernel: LocalKernel,
     pub(crate) off: Arc<AtomicBool>,
+    /// How long each scan takes.
+    pub(crate) scans_take: Arc<Mutex<Duration>>,
     /// What its circuit breaker is said to have done.
     pub(crate) moves: Arc<Mutex<Vec<BreakerMove>>>,
 }
@@ -92,6 +94,10 @@ impl Kernel for Switched {
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
         if self.off.load(Ordering::Relaxed) {
             return None;
+        }
+        let take = *self.scans_take.lock().expect("no test panicked");
+        if !take.is_zero() {
+            tokio::time::sleep(take).await;
         }
         self.kernel.scan(output).await
     }

@@ -26,6 +26,7 @@ mod repeats;
 mod rounds;
 mod runs;
 mod sagas;
+mod scans;
 mod schedules;
 mod slots;
 mod spoilt;

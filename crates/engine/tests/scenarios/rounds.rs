@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::job::Outcome;
+use lockgate_core::limits::Limits;
 use lockgate_core::request::NewJob;
 use lockgate_engine::{Acknowledged, Settings};
 use lockgate_ports::memory::MemoryStore;
@@ -20,6 +21,12 @@ const BACKLOG: usize = PAGES * PAGE;
 fn settings() -> Settings {
     let (retention, prune_every) = (Duration::from_secs(30), Duration::from_secs(5));
     Settings { batch_max: PAGE, retention, prune_every, exclusive_store: false, ..Settings::default() }
+}
+
+/// What nobody can take is given up after three tries, which are seven seconds.
+fn impatient() -> Settings {
+    let limits = Limits { placing_tries_max: 3, ..Limits::default() };
+    Settings { limits, batch_max: PAGE, exclusive_store: false, ..Settings::default() }
 }
 
 async fn submit_backlog(stage: &Stage, like: &NewJob) {
@@ -155,5 +162,21 @@ async fn a_stop_does_not_wait_until_all_is_forgotten_that_ended_long_ago() {
     let left = until_ended(&store, |_| true).await;
     assert!(left > 0, "all of them were forgotten first");
     until_ended(&store, |ended| ended == 0).await;
+    next.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_until_all_is_given_up_that_nobody_can_take() {
+    let one = Stage::with(impatient());
+    let store = one.store.clone();
+    one.pools("topics: {t: p}\npools: {p: {}}\n").await;
+    submit_backlog(&one, &job("unmapped")).await;
+    store.slow_lanes(Duration::from_millis(400));
+    until_ended(&store, |ended| ended > 0).await;
+    let next = one.beside_with(impatient());
+    stop_soon(one).await;
+    let ended = until_ended(&store, |_| true).await;
+    assert!(ended < BACKLOG, "all of them were given up first");
+    until_ended(&store, |ended| ended == BACKLOG).await;
     next.stop().await;
 }

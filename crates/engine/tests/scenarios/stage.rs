@@ -69,6 +69,8 @@ pub(crate) struct Stage {
     registry: Registry,
     /// Whether the safety kernel is away.
     pub(crate) kernel_off: Arc<AtomicBool>,
+    /// How long it takes to scan a result.
+    pub(crate) scans_take: Arc<Mutex<Duration>>,
     /// What the breaker of the safety kernel did.
     pub(crate) breaker_moves: Arc<Mutex<Vec<BreakerMove>>>,
     pub(crate) counters: Arc<MemoryCounters>,
@@ -157,6 +159,7 @@ impl Stage {
         let lanes_off = Arc::new(AtomicBool::new(false));
         let lanes_slow = Arc::new(watch::Sender::new(false));
         let lanes_blank = Arc::new(AtomicBool::new(false));
+        let scans_take: Arc<Mutex<Duration>> = Arc::default();
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
         let outlet = Arc::new(MemoryOutlet::default());
@@ -172,6 +175,7 @@ impl Stage {
             kernel: Arc::new(Switched {
                 kernel: LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None),
                 off: kernel_off.clone(),
+                scans_take: scans_take.clone(),
                 moves: breaker_moves.clone(),
             }),
             counters: Some(counters.clone()),
@@ -194,6 +198,7 @@ impl Stage {
             bus,
             registry,
             kernel_off,
+            scans_take,
             breaker_moves,
             counters,
             spans,

@@ -103,6 +103,7 @@ impl Jobs for MemoryStore {
     }
 
     async fn ready(&self, lane: &LaneKey, after: Option<ReadyKey>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.mood.turn_ready().await;
         let (data, now) = self.open();
         Ok(data.ready(lane, after, now, limit))
     }

@@ -50,6 +50,8 @@ pub(super) struct Moods {
 struct Pages {
     /// How long each of them takes.
     take: Duration,
+    /// How long one of a lane takes.
+    ready: Duration,
     /// Rows that were read of what is due.
     due: usize,
 }
@@ -86,6 +88,11 @@ impl MemoryStore {
     /// Pages of what is due, of what is past its deadline and of what may be forgotten take this long from now on.
     pub fn slow_pages(&self, each: Duration) {
         self.mood.pages.lock().take = each;
+    }
+
+    /// Pages of what waits in a lane take this long from now on.
+    pub fn slow_lanes(&self, each: Duration) {
+        self.mood.pages.lock().ready = each;
     }
 
     /// Rows of what is due that were read so far, by everybody.
@@ -151,9 +158,12 @@ impl Moods {
 
     pub(super) async fn turn_page(&self) {
         let take = self.pages.lock().take;
-        if !take.is_zero() {
-            tokio::time::sleep(take).await;
-        }
+        pass(take).await;
+    }
+
+    pub(super) async fn turn_ready(&self) {
+        let take = self.pages.lock().ready;
+        pass(take).await;
     }
 
     pub(super) fn read_due(&self, rows: usize) {
@@ -173,5 +183,11 @@ impl Moods {
             return Err(StoreError::Unavailable("no answer in time".to_owned()));
         }
         Ok(())
+    }
+}
+
+async fn pass(span: Duration) {
+    if !span.is_zero() {
+        tokio::time::sleep(span).await;
     }
 }
