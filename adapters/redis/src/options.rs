@@ -69,6 +69,7 @@ pub(crate) fn check_installation(name: &str) -> Result<(), ConnectError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::Names;
 
     #[test]
     fn a_name_that_means_something_in_a_pattern_is_refused() {
@@ -76,6 +77,20 @@ mod tests {
         assert_eq!(root("prod-1").ok().as_deref(), Some("{lockgate:prod-1}"));
         for name in ["", "a*", "a}b", "a b", "a[b", &"x".repeat(65)] {
             assert!(matches!(root(name), Err(ConnectError::Installation(_))), "{name:?}");
+        }
+    }
+
+    /// Queues that are left after a restore are of the other timeline.
+    #[test]
+    fn the_docs_name_the_keys_that_a_restore_must_delete() {
+        let page = include_str!("../../../docs/backup.md");
+        for name in ["default", "prod"] {
+            let lanes = Options::new("redis://localhost/", name).root().expect("a name");
+            let taken = Names::of(name).expect("a name").message("");
+            let counters = taken[0].strip_suffix("bus:processed:").expect("of messages");
+            for pattern in [format!("`{lanes}:*`"), format!("`{counters}*`")] {
+                assert!(page.contains(&pattern), "docs/backup.md does not name {pattern}");
+            }
         }
     }
 }

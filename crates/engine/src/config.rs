@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use lockgate_core::pools::{PoolStates, Pools, Routing};
 use lockgate_core::quotas::Quotas;
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
-use lockgate_ports::{Adopted, Layout, SnapshotKind, StoreError};
+use lockgate_ports::{Adopted, Condition, Layout, SnapshotKind, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::Inner;
 use crate::loops::Bound;
+
+/// Whoever lays shared lanes out by new pools has read these from the Store, so another process learns of them a tick or two
+/// later. Lanes that are ahead for longer follow pools that the Store does not have.
+const AHEAD_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Config {
@@ -24,6 +30,7 @@ pub(crate) struct Config {
     /// Whether all of this was read from the Store. The lanes may be out of reach long after.
     read: watch::Sender<bool>,
     laid_out: Mutex<Option<LaidOut>>,
+    ahead: Mutex<Option<Ahead>>,
     /// What is in force was written by another version of Lockgate and cannot be read here.
     unreadable: AtomicBool,
     /// One change at a time: what is known here, the roster and the lanes must come from the same one.
@@ -36,6 +43,14 @@ struct LaidOut {
     pools: Arc<str>,
     /// Everything that was due before is in them.
     at: Timestamp,
+}
+
+/// Shared lanes follow later pools than the Store has in force.
+struct Ahead {
+    /// What the Store has.
+    version: u64,
+    since: Instant,
+    told: bool,
 }
 
 /// What became of a look at what is in force.
@@ -82,6 +97,23 @@ impl Config {
     /// limits that did not admit it.
     pub(crate) fn is_laid_out_by(&self, pools: &str) -> bool {
         self.laid_out.lock().as_ref().is_some_and(|laid_out| *laid_out.pools == *pools)
+    }
+
+    /// The version of the pools in the Store, if shared lanes have been following a later one for too long.
+    pub(crate) fn behind_the_lanes(&self) -> Option<u64> {
+        self.ahead.lock().as_ref().filter(|ahead| ahead.since.elapsed() >= AHEAD_FOR).map(|ahead| ahead.version)
+    }
+
+    /// Lanes are ahead of this version, or of none. Whether that is to be told: once, when it has lasted.
+    fn note_ahead(&self, of: Option<u64>) -> bool {
+        let mut known = self.ahead.lock();
+        let before = known.take();
+        *known = of.map(|version| {
+            let same = before.filter(|ahead| ahead.version == version);
+            same.unwrap_or_else(|| Ahead { version, since: Instant::now(), told: false })
+        });
+        let lasting = known.as_mut().filter(|ahead| ahead.since.elapsed() >= AHEAD_FOR);
+        lasting.is_some_and(|ahead| !std::mem::replace(&mut ahead.told, true))
     }
 }
 
@@ -181,7 +213,9 @@ impl Inner {
         *self.config.laid_out.lock() = None;
         let (at, routing) = (self.ports.clock.now(), self.routing());
         let (layout, held) = (Layout { version, pools: routing.pools.clone() }, counted.iter().map(Bound::hold).collect());
-        match self.ports.lanes.adopt(layout, held).await {
+        let adopted = self.ports.lanes.adopt(layout, held).await;
+        self.compare_lanes(version, adopted).await;
+        match adopted {
             Adopted::Anew => counted.extend(self.fill_lanes().await?),
             Adopted::Already => {}
             // Somebody knows more than this process; the next look at the Store tells.
@@ -191,6 +225,22 @@ impl Inner {
         self.wake.dispatch.notify_one();
         self.free_ended(counted).await;
         Ok(())
+    }
+
+    /// After a restore nobody knows more than this process: lanes that were not emptied with it follow pools that are gone, and
+    /// without a word nothing would ever be claimed again.
+    async fn compare_lanes(&self, version: u64, adopted: Adopted) {
+        // Lanes that cannot be asked change nothing either, and what cannot be read here is known elsewhere.
+        let is_ahead = adopted == Adopted::Outdated
+            && !self.config.is_unreadable()
+            && !matches!(self.ports.lanes.condition().await, Condition::Away(_));
+        if self.config.note_ahead(is_ahead.then_some(version)) {
+            tracing::error!(
+                version,
+                "the ready queues follow later pools than the Store has in force, and nothing is claimed: if the Store was \
+                 restored, delete their keys in Redis (docs/backup.md); else find out who uses them with another database"
+            );
+        }
     }
 
     /// Reads what waits and what is held from the Store. What the lanes were told is held: some of it may have ended since.

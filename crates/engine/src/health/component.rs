@@ -21,6 +21,7 @@ impl HealthView {
             StoreState::Refuses(error) => error.to_string(),
         };
         let (lanes, lanes_detail) = match &self.lanes {
+            Condition::Sound if self.lanes_ahead_of.is_some() => ("ahead", "of the pools that the Store has in force"),
             Condition::Sound => ("sound", ""),
             Condition::Behind => ("behind", "being rebuilt from the Store"),
             Condition::Blank => ("blank", "being rebuilt from the Store"),

@@ -24,13 +24,14 @@ pub enum Trouble {
     RowsUnreadable,
     NoLeader,
     LanesAway,
+    LanesAhead,
     KernelAway,
     BusAway,
     OutboxLate,
 }
 
 impl Trouble {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
@@ -41,6 +42,7 @@ impl Trouble {
         Self::RowsUnreadable,
         Self::NoLeader,
         Self::LanesAway,
+        Self::LanesAhead,
         Self::KernelAway,
         Self::BusAway,
         Self::OutboxLate,
@@ -58,6 +60,7 @@ impl Trouble {
             Self::RowsUnreadable => "rows_unreadable",
             Self::NoLeader => "no_leader",
             Self::LanesAway => "lanes_away",
+            Self::LanesAhead => "lanes_ahead",
             Self::KernelAway => "kernel_away",
             Self::BusAway => "bus_away",
             Self::OutboxLate => "outbox_late",
@@ -78,6 +81,7 @@ impl Trouble {
             Self::RowsUnreadable
             | Self::NoLeader
             | Self::LanesAway
+            | Self::LanesAhead
             | Self::KernelAway
             | Self::BusAway
             | Self::OutboxLate => false,
@@ -108,6 +112,11 @@ impl Trouble {
             }
             Self::NoLeader => "start a process with the role that is named, or find out why the running ones do not lead",
             Self::LanesAway => "bring Redis back: until then nothing new is claimed, and submits and results go on",
+            Self::LanesAhead => {
+                "if the Store was restored, delete the keys of the ready queues in Redis as docs/backup.md says: they are of the \
+                 other timeline, and are filled from the Store again; else look for processes that use them with another \
+                 database, and give one of the two another name (--installation)"
+            }
             Self::KernelAway => "bring the safety kernel back: until then its circuit breaker and the fail mode decide",
             Self::BusAway => "bring NATS back: until then other processes notice news by looking, seconds later",
             Self::OutboxLate => {
@@ -163,10 +172,14 @@ fn store(view: &HealthView) -> Option<(Trouble, String)> {
 }
 
 fn lanes(view: &HealthView) -> Option<(Trouble, String)> {
-    match &view.lanes {
-        Condition::Away(why) => Some((Trouble::LanesAway, format!("the ready queues cannot be asked: {why}"))),
+    match (&view.lanes, view.lanes_ahead_of) {
+        (Condition::Away(why), _) => Some((Trouble::LanesAway, format!("the ready queues cannot be asked: {why}"))),
+        (_, Some(version)) => {
+            let why = format!("the ready queues follow later pools than version {version} of the Store: nothing is claimed");
+            Some((Trouble::LanesAhead, why))
+        }
         // Somebody rebuilds them within moments, and claims go on meanwhile.
-        Condition::Sound | Condition::Behind | Condition::Blank => None,
+        (Condition::Sound | Condition::Behind | Condition::Blank, None) => None,
     }
 }
 

@@ -109,6 +109,8 @@ pub struct HealthView {
     /// A row that could not be read lately, and why.
     pub unreadable: Option<Arc<str>>,
     pub lanes: Condition,
+    /// The version of the pools in the Store, if shared lanes have been following a later one for too long.
+    pub lanes_ahead_of: Option<u64>,
     /// Why rings do not reach other processes, if they do not.
     pub bus_away: Option<String>,
     /// Why messages for outside are late, if they are and this process relays for all.
@@ -168,6 +170,7 @@ impl Engine {
             store: StoreView { took: seen.took(), state: seen.state },
             unreadable: inner.health.damage(),
             lanes: inner.lanes.lock().clone(),
+            lanes_ahead_of: inner.config.behind_the_lanes(),
             bus_away: inner.ports.bus.away(),
             outbox_late: inner.outgoing.late(),
             kernel: KernelView {

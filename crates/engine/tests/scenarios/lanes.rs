@@ -9,7 +9,7 @@ use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::{Job, JobState, Outcome};
 use lockgate_core::lane::LaneKey;
 use lockgate_core::request::Json;
-use lockgate_engine::ApiError;
+use lockgate_engine::{ApiError, Trouble};
 use lockgate_ports::memory::MemoryLanes;
 use lockgate_ports::{
     Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
@@ -30,6 +30,8 @@ pub(crate) struct Distant {
     pub(crate) slow: Arc<watch::Sender<bool>>,
     /// Whether they say that they know nothing.
     pub(crate) blank: Arc<AtomicBool>,
+    /// Whether they follow later pools than anybody who speaks to them.
+    pub(crate) ahead: Arc<AtomicBool>,
 }
 
 impl Distant {
@@ -46,6 +48,9 @@ impl Distant {
 impl Lanes for Distant {
     async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
         let _ = self.slow.subscribe().wait_for(|slow| !slow).await;
+        if self.ahead.load(Ordering::Relaxed) {
+            return Adopted::Outdated;
+        }
         if self.is_off() {
             pass(Duration::from_secs(2)).await;
             return Adopted::Outdated;
@@ -320,4 +325,27 @@ async fn workers_are_let_in_at_once_by_a_process_that_starts_while_the_lanes_are
     assert!(worker.inbound_now().is_none(), "nothing is claimed from lanes that nobody laid out");
     stage.lanes_off.store(false, Ordering::Relaxed);
     assert_eq!(worker.take().await.job.request.job_id, second);
+}
+
+/// The Store was restored to a time before its latest pools, and Redis was not emptied.
+#[tokio::test(start_paused = true)]
+async fn lanes_of_pools_that_the_store_does_not_have_are_told_of_until_they_are_emptied() {
+    let stage = Stage::shared();
+    stage.lanes_ahead.store(true, Ordering::Relaxed);
+    let told = async || {
+        let findings = stage.engine.health().await.findings;
+        findings.iter().any(|finding| finding.trouble == Trouble::LanesAhead)
+    };
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = stage.submit(job("t")).await;
+    pass(Duration::from_secs(5)).await;
+    assert!(!told().await, "somebody may have put them in force a moment ago");
+    worker.beat().await;
+    pass(Duration::from_secs(8)).await;
+    assert!(told().await);
+    assert!(worker.inbound_now().is_none(), "nothing is claimed");
+    stage.lanes_ahead.store(false, Ordering::Relaxed);
+    worker.beat().await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
+    assert!(!told().await);
 }

@@ -65,6 +65,8 @@ pub(crate) struct Stage {
     pub(crate) lanes_slow: Arc<watch::Sender<bool>>,
     /// Whether the lanes have lost their memory.
     pub(crate) lanes_blank: Arc<AtomicBool>,
+    /// Whether the lanes follow later pools than the Store has.
+    pub(crate) lanes_ahead: Arc<AtomicBool>,
     pub(crate) bus: Arc<MemoryBus>,
     registry: Registry,
     /// Whether the safety kernel is away.
@@ -159,6 +161,7 @@ impl Stage {
         let lanes_off = Arc::new(AtomicBool::new(false));
         let lanes_slow = Arc::new(watch::Sender::new(false));
         let lanes_blank = Arc::new(AtomicBool::new(false));
+        let lanes_ahead = Arc::new(AtomicBool::new(false));
         let scans_take: Arc<Mutex<Duration>> = Arc::default();
         let breaker_moves: Arc<Mutex<Vec<BreakerMove>>> = Arc::default();
         let spans = Arc::new(Recorder::new(clock.clone()));
@@ -170,6 +173,7 @@ impl Stage {
                 off: lanes_off.clone(),
                 slow: lanes_slow.clone(),
                 blank: lanes_blank.clone(),
+                ahead: lanes_ahead.clone(),
             }),
             bus: bus.clone(),
             kernel: Arc::new(Switched {
@@ -195,6 +199,7 @@ impl Stage {
             lanes_off,
             lanes_slow,
             lanes_blank,
+            lanes_ahead,
             bus,
             registry,
             kernel_off,

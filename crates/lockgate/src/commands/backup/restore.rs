@@ -84,6 +84,10 @@ impl Restore {
             out.line(&format!("  {held} of them were with a worker when the backup was made: they run again"))?;
         }
         out.line(&format!("  the audit trail is whole ({audit_rows} rows) and says that this is a restore"))?;
+        if data.is_none() {
+            let care = "Empty Redis before any process starts: its ready queues are of the other timeline (docs/backup.md).";
+            out.line(&out.paint(care, Tone::Waiting))?;
+        }
         let care = "Never let the other installation go on beside this one: both would run the same jobs.";
         out.line(&out.paint(care, Tone::Waiting))?;
         Ok(Exit::Success)
