@@ -139,8 +139,8 @@ pub(crate) fn is_end(kind: EventKind) -> bool {
 
 /// Of a job that has ended: a bypass is judged, work is done that no longer counts, its result is looked at or let go.
 fn is_note(kind: EventKind) -> bool {
-    use EventKind::{BypassRefused, DoneLate, OutputQuarantined, OutputRedacted, Released};
-    matches!(kind, BypassRefused | DoneLate | OutputQuarantined | OutputRedacted | Released)
+    use EventKind::{BypassRefused, DoneLate, OutputQuarantined, OutputRedacted, OutputUnchecked, Released};
+    matches!(kind, BypassRefused | DoneLate | OutputUnchecked | OutputQuarantined | OutputRedacted | Released)
 }
 
 fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {

@@ -169,7 +169,7 @@ async fn lay_out_around(stage: &Stage, meanwhile: impl Future<Output = ()>) {
         meanwhile.await;
         stage.lanes_slow.send_replace(false);
     };
-    let anew = "topics: {t: p}\npools: {p: {}, q: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
+    let anew = "topics: {t: p, u: q}\npools: {p: {}, q: {}}\nlimits: [{name: one, per: [topic], max_concurrent: 1}]\n";
     tokio::join!(stage.pools(anew), around);
 }
 

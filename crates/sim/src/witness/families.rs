@@ -51,7 +51,8 @@ impl Books {
             self.families.waiting.remove(id);
         }
         if job.life.family.as_ref().is_some_and(|family| family.settled) {
-            let left = self.under_way(job);
+            // What only waits for a look at its result is done.
+            let left = self.under_way(job).filter(|child| self.jobs.get(child).is_none_or(|entry| !entry.looked_at));
             self.require(left.is_none(), "F-3 children of a life that ended badly do not go on", || {
                 told(job, &format!("{left:?}"))
             });

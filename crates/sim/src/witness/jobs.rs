@@ -122,6 +122,7 @@ impl Books {
             events: job.life.events,
             topic: job.request.topic.clone(),
             holder,
+            looked_at: job.in_output_check(),
             dispatched,
             dispatched_at: attempt.binding.as_ref().map(|binding| binding.dispatched_at),
             started_at: attempt.started_at,

@@ -89,6 +89,8 @@ struct Entry {
     events: u64,
     topic: Topic,
     holder: Option<SessionId>,
+    /// Its work is done, and its result waits to be looked at.
+    looked_at: bool,
     /// The last attempt that was dispatched; 0 before the first.
     dispatched: u32,
     /// Of the current attempt.
