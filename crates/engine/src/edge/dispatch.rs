@@ -184,6 +184,7 @@ impl Inner {
                 Ok(jobs) => return jobs.into_iter().map(crate::damage::Found::there).collect(),
                 Err(error) => {
                     self.health.store_failed(&error);
+                    self.metrics.loops.failed("dispatch");
                     tracing::warn!(%error, jobs = ids.len(), "claimed jobs could not be read yet");
                 }
             }

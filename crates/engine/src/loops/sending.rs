@@ -35,6 +35,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut batches: mpsc::Receiver<Batch>, m
         };
         if let Err(error) = sent {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("sending");
             tracing::warn!(%error, "jobs could not be dispatched; trying again in a second");
             // Others may have it meanwhile, and it was claimed after what just went back.
             if let Ok(batch) = batches.try_recv() {

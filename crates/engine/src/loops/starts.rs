@@ -16,6 +16,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.start_flush).await {
         if let Err(error) = inner.starts_once().await {
             inner.health.store_failed(&error);
+            inner.metrics.loops.failed("starts");
             tracing::warn!(%error, "starts could not be stored; trying again with the next flush");
         }
     }

@@ -31,9 +31,11 @@ struct ByState {
     state: State,
 }
 
-/// Loops that read from the Store what there is to do. Counted from nothing, so that the first failure is seen as a rise.
-const LISTING: [&str; 20] = [
+/// Loops that ask the Store what there is to do, or write there what they did. Counted from nothing, so that the first failure is
+/// seen as a rise.
+const LISTING: [&str; 23] = [
     "deadlines",
+    "dispatch",
     "due",
     "edges",
     "families",
@@ -53,6 +55,8 @@ const LISTING: [&str; 20] = [
     "scans",
     "schedules",
     "seals",
+    "sending",
+    "starts",
 ];
 
 #[derive(Clone)]
@@ -96,8 +100,9 @@ impl LoopMetrics {
         self.ticked.get_or_create(&label).set(now.as_millis() as f64 / 1e3);
     }
 
-    /// A loop could not list all of what it looks for.
+    /// A loop got no answer from the Store to all of what it asked.
     pub(crate) fn failed(&self, name: &'static str) {
+        debug_assert!(LISTING.contains(&name), "{name} is not counted from nothing: an alert would miss its first failures");
         self.failed.get_or_create(&ByLoop { r#loop: name }).inc();
     }
 

@@ -220,3 +220,27 @@ async fn a_process_that_cannot_commit_leaves_jobs_to_others() {
         idle.beat().await;
     }
 }
+
+/// What is counted of the failures of a loop.
+fn failures(stage: &Stage, name: &str) -> f64 {
+    let wanted = format!("lockgate_reaper_list_errors_total{{loop=\"{name}\"}}");
+    let found = stage.series().into_iter().find(|(series, _)| *series == wanted);
+    found.unwrap_or_else(|| panic!("{name} is not counted from nothing")).1
+}
+
+#[tokio::test(start_paused = true)]
+async fn dispatches_and_starts_that_cannot_be_stored_are_counted() {
+    let stage = Stage::new();
+    assert_eq!(["dispatch", "sending", "starts"].map(|name| failures(&stage, name)), [0.0; 3]);
+    stage.store.set_dispatches(Dispatches::FailFor("w".into()));
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = stage.submit(job("t")).await;
+    until("dispatches that fail are counted", async || failures(&stage, "sending") > 1.0).await;
+    stage.store.set_dispatches(Dispatches::Go);
+    stage.store.fail_starts(true);
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    until("starts that fail are counted", async || failures(&stage, "starts") > 1.0).await;
+    stage.store.fail_starts(false);
+    stage.until(&id, |job| job.state() == JobState::Running).await;
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockgate_core::ids::{JobId, RunId, SessionId, TenantId};
@@ -40,6 +41,7 @@ pub enum Dispatches {
 pub(super) struct Moods {
     mood: Arc<watch::Sender<Mood>>,
     dispatches: Arc<watch::Sender<Dispatches>>,
+    starts_fail: Arc<AtomicBool>,
     kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
     pages: Arc<Mutex<Pages>>,
@@ -73,6 +75,11 @@ impl MemoryStore {
     /// How many commits wait that dispatch something.
     pub fn held_dispatches(&self) -> usize {
         self.mood.dispatches.receiver_count()
+    }
+
+    /// Whether commits that store a start fail from now on, as if the Store were away.
+    pub fn fail_starts(&self, fail: bool) {
+        self.mood.starts_fail.store(fail, Ordering::Relaxed);
     }
 
     /// What is in force of this kind cannot be read until this is taken back, as if the Store were away just then.
@@ -136,6 +143,10 @@ impl Moods {
     }
 
     pub(super) async fn let_go(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let begins = |change: &Change| change.transition.job.state() == JobState::Running;
+        if self.starts_fail.load(Ordering::Relaxed) && changes.iter().any(begins) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
         if *self.dispatches.borrow() == Dispatches::Go {
             return Ok(());
         }
