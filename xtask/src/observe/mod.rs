@@ -5,6 +5,7 @@
 mod alarms;
 mod rules;
 mod story;
+mod voice;
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,22 +1,18 @@
 //! What is done so that every number has a reason to move, and every alert one to fire.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lockgate_testbed::http_get;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use super::alarms::Alarms;
+use super::voice::{hold, kill};
 use crate::cluster::Cluster;
 
 const KERNEL: &str = "kernel-1";
 /// Alerts that nothing in a story can bring about, and why.
-pub(super) const NOT_PROVOKED: [(&str, &str); 1] =
-    [("LockgateLoopStuck", "a loop would have to hang for three minutes while its process answers")];
+pub(super) const NOT_PROVOKED: [(&str, &str); 0] = [];
 
 /// A run whose undo fails too.
 const HOPELESS: &str = "version: 1
@@ -38,8 +34,8 @@ const CARD: &str = r#"{"card":"4111 1111 1111 1111"}"#;
 
 pub(super) struct Story<'a> {
     root: &'a Path,
-    binary: PathBuf,
-    gateway: String,
+    pub(super) binary: PathBuf,
+    pub(super) gateway: String,
     kernel: String,
     folder: tempfile::TempDir,
 }
@@ -83,6 +79,7 @@ impl<'a> Story<'a> {
         self.bad_jobs(alarms).await?;
         self.locked(cluster, alarms).await?;
         self.unsealed(cluster, alarms).await?;
+        self.leaderless(cluster, alarms).await?;
         self.servers_away(cluster, alarms).await?;
         println!("everything is cured");
         alarms.expect_all_over().await?;
@@ -142,7 +139,7 @@ impl<'a> Story<'a> {
         self.say(&["submit", "job.sleep", "--payload", r#"{"ms":4000}"#, "--label", "data=orders"]).await?;
         println!("the safety kernel is killed; jobs wait for it");
         let start = Instant::now();
-        self.kill(cluster, KERNEL).await?;
+        kill(cluster, KERNEL).await?;
         self.say(&["submit", "job.echo", "--job-id", "orphan"]).await?;
         let expected = ["LockgateBreakerOpen", "LockgateKernelUnavailable", "LockgateScansOwed"];
         alarms.expect(start, &expected, async || {}).await?;
@@ -178,7 +175,7 @@ impl<'a> Story<'a> {
         self.wait_in_force("input_policy").await?;
         println!("the safety kernel is killed; jobs do not wait for it");
         let start = Instant::now();
-        self.kill(cluster, KERNEL).await?;
+        kill(cluster, KERNEL).await?;
         let poke = async || {
             let _ = self.try_to(&["submit", "job.echo", "--label", "data=orders"]).await;
         };
@@ -188,19 +185,6 @@ impl<'a> Story<'a> {
         println!("the safety kernel is back");
         self.try_to(&["submit", "job.echo", "--wait"]).await?;
         alarms.expect_over(&expected).await
-    }
-
-    async fn wait_in_force(&self, text: &str) -> anyhow::Result<()> {
-        let end = Instant::now() + Duration::from_secs(30);
-        let mut every = tokio::time::interval(Duration::from_millis(200));
-        while Instant::now() < end {
-            every.tick().await;
-            let shown = self.command(&["policy", "show"]).stdout(Stdio::piped()).output().await?;
-            if String::from_utf8_lossy(&shown.stdout).contains(text) {
-                return Ok(());
-            }
-        }
-        bail!("the policy with {text} did not come into force");
     }
 
     async fn bad_jobs(&self, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
@@ -240,6 +224,16 @@ impl<'a> Story<'a> {
         alarms.expect_over(&expected).await
     }
 
+    /// Nobody can say who leads: no loop with a leader comes round, and every process answers all the same.
+    async fn leaderless(&self, cluster: &Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
+        println!("a transaction holds a lock on the leases of leaders");
+        let mut lock = hold(cluster, "leases").await?;
+        let expected = ["LockgateLoopStuck"];
+        alarms.expect(Instant::now(), &expected, async || {}).await?;
+        lock.kill().await?;
+        alarms.expect_over(&expected).await
+    }
+
     async fn servers_away(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("Redis is away");
         let start = Instant::now();
@@ -270,20 +264,6 @@ impl<'a> Story<'a> {
         self.wait_for_success(&["submit", "job.echo", "--wait"]).await
     }
 
-    /// A server that was killed puts its data in order before it answers.
-    async fn wait_for_success(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        let end = Instant::now() + Duration::from_secs(60);
-        let mut every = tokio::time::interval(Duration::from_millis(500));
-        loop {
-            every.tick().await;
-            match self.say(arguments).await {
-                Err(error) if Instant::now() > end => return Err(error),
-                Err(_) => {}
-                Ok(()) => return Ok(()),
-            }
-        }
-    }
-
     /// More work than anybody takes, then nobody who looks after it, then nobody at all.
     pub(super) async fn end(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("a pool is paused and 10,100 jobs come in");
@@ -299,63 +279,14 @@ impl<'a> Story<'a> {
         println!("every scheduler is killed");
         let start = Instant::now();
         for scheduler in cluster.names("scheduler") {
-            self.kill(cluster, &scheduler).await?;
+            kill(cluster, &scheduler).await?;
         }
         alarms.expect(start, &["LockgateNoLeader"], async || {}).await?;
         println!("everything is killed");
         let start = Instant::now();
         for process in cluster.names("") {
-            self.kill(cluster, &process).await?;
+            kill(cluster, &process).await?;
         }
         alarms.expect(start, &["LockgateDown"], async || {}).await
     }
-
-    async fn kill(&self, cluster: &mut Cluster, name: &str) -> anyhow::Result<()> {
-        let mut process = cluster.take(name).with_context(|| format!("there is no {name}"))?;
-        Ok(process.child.kill().await?)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        command.args(arguments).env("LOCKGATE_SERVER", &self.gateway).stdin(Stdio::null()).stdout(Stdio::null());
-        command.kill_on_drop(true);
-        command
-    }
-
-    fn start(&self, arguments: &[&str]) -> anyhow::Result<Child> {
-        Ok(self.command(arguments).stderr(Stdio::null()).spawn()?)
-    }
-
-    /// Must succeed.
-    async fn say(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        self.ask(arguments).await.map(drop)
-    }
-
-    /// Must succeed. What it answers.
-    async fn ask(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let said = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output().await?;
-        match said.status.success() {
-            true => Ok(String::from_utf8(said.stdout)?),
-            false => bail!("lockgate {} failed: {}", arguments.join(" "), String::from_utf8_lossy(&said.stderr)),
-        }
-    }
-
-    /// May end either way.
-    async fn try_to(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        self.command(arguments).stderr(Stdio::null()).status().await?;
-        Ok(())
-    }
-}
-
-/// A session that keeps others from writing to a table until it is killed; they can still read it.
-async fn hold(cluster: &Cluster, table: &str) -> anyhow::Result<Child> {
-    let mut psql = Command::new("psql");
-    psql.args(["--quiet", "--tuples-only", &cluster.servers.postgres.url()]).kill_on_drop(true);
-    let mut psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("psql")?;
-    let session = psql.stdin.as_mut().context("psql does not listen")?;
-    session.write_all(format!("BEGIN; LOCK TABLE {table} IN SHARE MODE; SELECT 'locked';\n").as_bytes()).await?;
-    session.flush().await?;
-    let mut said = BufReader::new(psql.stdout.take().context("psql does not speak")?).lines();
-    said.next_line().await?.context("psql has ended")?;
-    Ok(psql)
 }

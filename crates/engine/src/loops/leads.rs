@@ -113,6 +113,12 @@ impl Inner {
         Ok(epoch.is_some())
     }
 
+    /// This process came round and leaves the lead to others: its lease runs out. Without a word it would look stuck.
+    pub(crate) fn stand_aside(&self, lead: Lead) {
+        leading(lead.name(), None);
+        self.metrics.loops.came_round(lead.name(), false, self.ports.clock.now());
+    }
+
     /// A graceful stop gives leadership away at once: that of each loop when it ends, for others may take longer.
     pub(crate) async fn hand_over(&self, led: impl IntoIterator<Item = &'static str>) {
         if self.settings.exclusive_store {

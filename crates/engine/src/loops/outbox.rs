@@ -73,6 +73,7 @@ impl Inner {
         }
         // Whoever reaches nothing does not lead: another process may.
         if let Some(why) = self.all_away() {
+            self.stand_aside(Lead::Outbox);
             return self.say_how_late(Some(why)).await;
         }
         if !self.leads(Lead::Outbox, self.settings.outbox_every).await? {

@@ -10,7 +10,7 @@ use lockgate_ports::memory::MemoryOutlet;
 use lockgate_ports::{Backlog, Upkeep};
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, caller, job};
+use super::stage::{Hand, Stage, caller, job, pass};
 
 const SINK: &str = "nats:sys.job.dlq";
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -159,4 +159,34 @@ async fn rows_of_others_are_left_alone_and_paged_past() {
     until("it is told", async || !stage.outlet.taken().is_empty()).await;
     until("nothing else is", async || stage.store.backlog(10_000).await.expect("read").rows == 1_500).await;
     assert_eq!(stage.outlet.taken().len() + other.outlet.taken().len(), 1);
+}
+
+/// What a gauge says of the loop that relays.
+fn relay(stage: &Stage, gauge: &str) -> f64 {
+    let wanted = format!("{gauge}{{loop=\"lockgate:outbox:relay\"}}");
+    stage.series().into_iter().find(|(series, _)| *series == wanted).map_or(f64::NAN, |(_, value)| value)
+}
+
+/// How old its last round is, in seconds.
+fn idle_for(stage: &Stage) -> f64 {
+    let now = Duration::from_millis(stage.clock().now().as_millis().unsigned_abs());
+    now.as_secs_f64() - relay(stage, "lockgate_loop_tick_timestamp_seconds")
+}
+
+/// An alert goes by when a loop last came round.
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_reaches_no_sink_comes_round_and_leaves_the_lead_to_others() {
+    let one = Stage::with(Settings { exclusive_store: false, ..telling() });
+    until("it leads", async || relay(&one, "lockgate_leader") > 0.0).await;
+    one.outlet.set_away(Some("on a walk"));
+    let other = one.beside_with(telling());
+    until("the other one leads", async || relay(&other, "lockgate_leader") > 0.0).await;
+    other.outlet.set_away(Some("on a walk"));
+    pass(Duration::from_secs(400)).await;
+    for stage in [&one, &other] {
+        assert!(relay(stage, "lockgate_leader").abs() < f64::EPSILON, "nobody can");
+        assert!(idle_for(stage) < 3.0, "{} s", idle_for(stage));
+    }
+    one.outlet.set_away(None);
+    until("who reaches a sink leads", async || relay(&one, "lockgate_leader") > 0.0).await;
 }
