@@ -5,6 +5,7 @@ mod admission;
 mod catalogue;
 mod families;
 mod governance;
+mod health;
 mod loops;
 mod outbox;
 mod owed;
@@ -38,6 +39,7 @@ use catalogue::Catalogue;
 pub use catalogue::Described;
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
+pub(crate) use health::HealthMetrics;
 pub(crate) use loops::LoopMetrics;
 pub(crate) use outbox::OutboxMetrics;
 pub(crate) use owed::OwedMetrics;
@@ -125,6 +127,7 @@ pub struct Metrics {
     pub(crate) admission: AdmissionMetrics,
     pub(crate) families: FamilyMetrics,
     pub(crate) governance: GovernanceMetrics,
+    pub(crate) health: HealthMetrics,
     pub(crate) loops: LoopMetrics,
     pub(crate) outbox: OutboxMetrics,
     pub(crate) owed: OwedMetrics,
@@ -161,6 +164,7 @@ impl Metrics {
             admission: AdmissionMetrics::new(&mut registry),
             families: FamilyMetrics::new(&mut registry),
             governance: GovernanceMetrics::new(&mut registry),
+            health: HealthMetrics::new(&mut registry),
             loops: LoopMetrics::new(&mut registry),
             outbox: OutboxMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),

@@ -23,6 +23,16 @@ fn loops() -> Row {
             ),
             Panel::lines("Past their deadline", Unit::Count, &[("max by (state) (lockgate_stale_jobs)", "{{state}}")]),
             Panel::lines("Tasks", Unit::Count, &[("lockgate_runtime_tasks", "{{instance}}")]),
+            Panel::lines(
+                "What processes find wrong with themselves",
+                Unit::Count,
+                &[("max by (code) (lockgate_health)", "{{code}}")],
+            ),
+            Panel::lines(
+                "Since somebody could be called lost or late",
+                Unit::Seconds,
+                &[("max by (instance) (lockgate_reaping_deferred_seconds)", "{{instance}}")],
+            ),
         ],
     }
 }

@@ -6,7 +6,8 @@ const SHORTENED: u64 = 20;
 
 /// What is compared with a number of seconds, or of things within a window, and by how much that is shortened. The slowest loop
 /// comes round every half a minute, in a story too: it must not look stuck.
-const OF_TIME: [(&str, u64); 4] = [
+const OF_TIME: [(&str, u64); 5] = [
+    ("_deferred_seconds", SHORTENED),
     ("_oldest_seconds", SHORTENED),
     ("_unsealed_seconds", SHORTENED),
     ("_tick_timestamp_seconds", 3),

@@ -7,12 +7,15 @@ use lockgate_testbed::http_get;
 use tokio::time::Instant;
 
 use super::alarms::Alarms;
-use super::voice::{hold, kill};
+use super::voice::{hold, kill, psql};
 use crate::cluster::Cluster;
 
 const KERNEL: &str = "kernel-1";
 /// Alerts that nothing in a story can bring about, and why.
-pub(super) const NOT_PROVOKED: [(&str, &str); 0] = [];
+pub(super) const NOT_PROVOKED: [(&str, &str); 1] = [(
+    "LockgateLoopHangs",
+    "every call ends by its deadline, so that nothing outside of a process makes one of its loops hang",
+)];
 
 /// A run whose undo fails too.
 const HOPELESS: &str = "version: 1
@@ -72,6 +75,7 @@ impl<'a> Story<'a> {
     pub(super) async fn happen(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         self.calm(alarms).await?;
         self.say(&["--actor", "ann", "submit", "job.echo", "--job-id", "forgotten", "--label", "team=payments"]).await?;
+        self.unreadable(cluster, alarms).await?;
         self.mixed_load(cluster, alarms).await?;
         self.kernel_away_closed(cluster, alarms).await?;
         self.bad_results(alarms).await?;
@@ -92,6 +96,22 @@ impl<'a> Story<'a> {
         let start = Instant::now();
         self.say(&["load", "--jobs", "300", "--rate", "10", "--mix", "noop=1", "--give-up", "3m"]).await?;
         alarms.expect_calm(start)
+    }
+
+    /// A row that nobody can decode. Early, for it is told of for five minutes after it was mended.
+    async fn unreadable(&self, cluster: &Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
+        println!("somebody writes nonsense into the row of a job");
+        let start = Instant::now();
+        // Whoever ends what is past its deadline meets it every second.
+        self.say(&["submit", "nobody.serves", "--job-id", "spoilt", "--deadline", "10s"]).await?;
+        let spoil = "CREATE TABLE kept AS SELECT job_id, life FROM jobs_hot WHERE job_id = 'spoilt'; \
+                     UPDATE jobs_hot SET life = '?' WHERE job_id = 'spoilt'";
+        psql(cluster, spoil).await?;
+        alarms.expect(start, &["LockgateRowsUnreadable"], async || {}).await?;
+        let mend = "UPDATE jobs_hot SET life = kept.life FROM kept WHERE jobs_hot.job_id = kept.job_id; DROP TABLE kept";
+        psql(cluster, mend).await?;
+        // It is past its deadline, and says so by how it exits.
+        self.try_to(&["watch", "spoilt"]).await
     }
 
     /// The mix that others measure with, everything a person may do, and servers that forget and restart.
@@ -258,7 +278,8 @@ impl<'a> Story<'a> {
             // It fails; that is the point.
             let _ = http_get(&address, "/v1/jobs?limit=1");
         };
-        let expected = ["LockgateStoreErrors", "LockgateApiErrorBudgetFast", "LockgateApiErrorBudgetSlow"];
+        let expected =
+            ["LockgateStoreErrors", "LockgateReapingDeferred", "LockgateApiErrorBudgetFast", "LockgateApiErrorBudgetSlow"];
         alarms.expect(start, &expected, poke).await?;
         cluster.servers.postgres.restart()?;
         self.wait_for_success(&["submit", "job.echo", "--wait"]).await

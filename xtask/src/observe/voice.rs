@@ -88,3 +88,14 @@ pub(super) async fn hold(cluster: &Cluster, table: &str) -> anyhow::Result<Child
     said.next_line().await?.context("psql has ended")?;
     Ok(psql)
 }
+
+/// Statements, behind the back of every process.
+pub(super) async fn psql(cluster: &Cluster, sql: &str) -> anyhow::Result<()> {
+    let mut psql = Command::new("psql");
+    psql.args(["--quiet", "--set", "ON_ERROR_STOP=1", "--command", sql, &cluster.servers.postgres.url()]);
+    let said = psql.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output().await.context("psql")?;
+    match said.status.success() {
+        true => Ok(()),
+        false => bail!("psql failed: {}", String::from_utf8_lossy(&said.stderr)),
+    }
+}

@@ -93,6 +93,8 @@ async fn feel(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         for pulse in inner.watch.pulses.lock().iter() {
             pulse.feel(passed);
         }
+        // Told from here, for any loop may be the one that hangs.
+        inner.metrics.health.found(&inner.view(inner.watch.probe.known()).findings);
     }
 }
 
@@ -155,24 +157,35 @@ impl HealthView {
 impl Engine {
     /// How this process is. Answers within two seconds, whatever hangs.
     pub async fn health(&self) -> HealthView {
-        let inner = &self.inner;
-        let seen = inner.watch.probe.look().await;
-        let leaders = inner.leaders(&seen.leases);
+        let seen = self.inner.watch.probe.look().await;
+        self.inner.view(seen)
+    }
+
+    /// This process is about to end: it goes on as before, but says that calls are better sent elsewhere.
+    pub fn leave(&self) {
+        self.inner.watch.leaving();
+    }
+}
+
+impl Inner {
+    /// By what is known; asks nobody.
+    fn view(&self, seen: probe::Seen) -> HealthView {
+        let leaders = self.leaders(&seen.leases);
         let mut loops: Vec<LoopView> =
-            inner.watch.pulses.lock().iter().map(|pulse| pulse.view(inner.settings.stuck_after)).collect();
+            self.watch.pulses.lock().iter().map(|pulse| pulse.view(self.settings.stuck_after)).collect();
         loops.sort_by_key(|view| view.name);
-        let kernel = &inner.ports.kernel;
+        let kernel = &self.ports.kernel;
         let mut view = HealthView {
             findings: Vec::new(),
-            roles: inner.settings.roles,
-            alone: inner.settings.exclusive_store,
-            up_for: inner.watch.began.elapsed(),
+            roles: self.settings.roles,
+            alone: self.settings.exclusive_store,
+            up_for: self.watch.began.elapsed(),
             store: StoreView { took: seen.took(), state: seen.state },
-            unreadable: inner.health.damage(),
-            lanes: inner.lanes.lock().clone(),
-            lanes_ahead_of: inner.config.behind_the_lanes(),
-            bus_away: inner.ports.bus.away(),
-            outbox_late: inner.outgoing.late(),
+            unreadable: self.health.damage(),
+            lanes: self.lanes.lock().clone(),
+            lanes_ahead_of: self.config.behind_the_lanes(),
+            bus_away: self.ports.bus.away(),
+            outbox_late: self.outgoing.late(),
             kernel: KernelView {
                 elsewhere: kernel.is_elsewhere(),
                 ready: kernel.ready(),
@@ -182,12 +195,7 @@ impl Engine {
             loops,
             leaders,
         };
-        view.findings = finding::all(&view, *inner.watch.stage.lock());
+        view.findings = finding::all(&view, *self.watch.stage.lock());
         view
-    }
-
-    /// This process is about to end: it goes on as before, but says that calls are better sent elsewhere.
-    pub fn leave(&self) {
-        self.inner.watch.leaving();
     }
 }

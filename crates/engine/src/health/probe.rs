@@ -80,6 +80,11 @@ impl Probe {
         seen.borrow().clone()
     }
 
+    /// What the latest question found, however old that is.
+    pub(super) fn known(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
     fn tell(&self, seen: Seen) {
         self.seen.send_replace(seen);
     }

@@ -8,6 +8,7 @@ mod bypasses;
 mod cluster;
 mod dispatching;
 mod families;
+mod health;
 mod lanes;
 mod letters;
 mod limits;

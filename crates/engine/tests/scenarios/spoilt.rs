@@ -58,11 +58,14 @@ async fn deadlines_behind_a_spoilt_job_are_enforced_and_health_names_it() {
     assert!(told_of(&health, &bad), "{:?}", health.findings);
     assert_eq!(health.status(), "degraded", "calls are served");
     assert!(stage.number("lockgate_store_unreadable_rows_total") > 0.0);
+    let gauge = "lockgate_health{code=\"rows_unreadable\"}";
+    stage.until_number(gauge, 1.0).await;
 
     stage.store.mend();
     stage.until(&bad, |job| job.state() == JobState::Timeout).await;
     tokio::time::sleep(Duration::from_secs(310)).await;
     assert!(!told_of(&stage.engine.health().await, &bad), "it is over");
+    stage.until_number(gauge, 0.0).await;
 }
 
 #[tokio::test(start_paused = true)]

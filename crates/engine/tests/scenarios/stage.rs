@@ -255,9 +255,10 @@ impl Stage {
         lines.filter_map(of).collect()
     }
 
-    /// The sum over all labels of one metric.
+    /// The sum over all labels of one metric, or one series of it.
     pub(crate) fn number(&self, name: &str) -> f64 {
-        let found = self.series().into_iter().filter(|(series, _)| series.split('{').next() == Some(name));
+        let is_asked = |series: &str| series == name || series.split('{').next() == Some(name);
+        let found = self.series().into_iter().filter(|(series, _)| is_asked(series));
         let found: Vec<f64> = found.map(|(_, value)| value).collect();
         assert!(!found.is_empty(), "{name} is not there");
         found.iter().sum()

@@ -1,0 +1,62 @@
+//! The metric family of what a process finds wrong with itself.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::catalogue::Catalogue;
+use crate::health::{Finding, Trouble};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCode {
+    code: &'static str,
+}
+
+#[derive(Clone)]
+pub(crate) struct HealthMetrics {
+    found: Family<ByCode, Gauge>,
+}
+
+impl HealthMetrics {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+        let found = Family::<ByCode, Gauge>::default();
+        let help = "What this process finds wrong with itself: 1 while there is a finding with the code, else 0";
+        registry.register("health", help, found.clone());
+        let metrics = Self { found };
+        // Nothing found is an answer too: a series that is not there would say nothing.
+        metrics.found(&[]);
+        metrics
+    }
+
+    pub(crate) fn found(&self, findings: &[Finding]) {
+        for trouble in Trouble::ALL {
+            let found = findings.iter().any(|finding| finding.trouble == trouble);
+            self.found.get_or_create(&ByCode { code: trouble.code() }).set(i64::from(found));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn every_code_is_there_from_the_start_and_says_what_is_found() {
+        let mut registry = Registry::default();
+        let metrics = HealthMetrics::new(&mut Catalogue::new(&mut registry));
+        let shown = |ending: &str| {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("encoded");
+            let series = |line: &&str| line.starts_with("health{") && line.ends_with(ending);
+            text.lines().filter(series).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!((shown(" 0").len(), shown(" 1").len()), (Trouble::ALL.len(), 0));
+        metrics.found(&[Finding { trouble: Trouble::LoopStuck, detail: "sending for 90 s".to_owned() }]);
+        assert_eq!(shown(" 1"), [r#"health{code="loop_stuck"} 1"#]);
+        metrics.found(&[]);
+        assert_eq!(shown(" 1"), [""; 0]);
+    }
+}
