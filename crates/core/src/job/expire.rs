@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
 use crate::retry::backoff;
+use crate::time::Timestamp;
 
 impl Job {
     pub(super) fn woken(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
@@ -26,10 +27,8 @@ impl Job {
         };
         // What has not begun cannot run too long.
         if self.life.state == JobState::Dispatched {
-            if binding.start_by > env.now {
-                return Err(Illegal::NotDue);
-            }
-            let evidence = Evidence::Reached(binding.start_by);
+            let evidence = Evidence::Reached(self.unstarted_since(env.now).ok_or(Illegal::NotDue)?);
+            // Whoever wakes many at once says that they are lost, and gives each its turn.
             return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, Duration::ZERO, env);
         }
         if binding.timeout_at <= env.now {
@@ -39,6 +38,13 @@ impl Job {
             return Ok(transition.timed_out(env));
         }
         Err(Illegal::NotDue)
+    }
+
+    /// When the attempt should have begun, if it has not by now. None where the deadline has passed as well: that ends the job.
+    pub fn unstarted_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let in_time = self.life.deadline_at.is_none_or(|deadline| deadline > now);
+        let waiting = self.holder().filter(|_| self.life.state == JobState::Dispatched && in_time);
+        waiting.map(|binding| binding.start_by).filter(|start_by| *start_by <= now)
     }
 }
 

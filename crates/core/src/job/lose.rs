@@ -26,6 +26,10 @@ impl Job {
         if elsewhere || !self.holds(token) {
             return Err(Illegal::Superseded);
         }
+        // What was to be taken from its worker because it had not begun may have begun meanwhile.
+        if reason == Reason::DispatchLost && self.unstarted_since(env.now).is_none() {
+            return Err(Illegal::NotDue);
+        }
         let mut transition = Transition::from(self);
         transition.evidence = evidence;
         transition.stop_worker();

@@ -286,8 +286,8 @@ pub enum Input {
     Gathered { token: AttemptToken },
     /// This life ended badly, and none of its children goes on.
     Settled { life: u32 },
-    /// The session that holds the attempt is gone, or does not know the attempt. The next one has its turn so much later: many may
-    /// be lost at once.
+    /// The session that holds the attempt is gone, does not know the attempt, or has not begun it in time. The next one has its
+    /// turn so much later: many may be lost at once.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence, turn: Duration },
     /// Nobody can ever take it as things are, and that was looked at often enough.
     GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },

@@ -1,9 +1,11 @@
 //! Looks over this edge's own sessions and attempts: silence, attempts past their time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
+use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -55,18 +57,37 @@ impl Inner {
     /// The worker enforces timeouts first; this catches workers that do not.
     async fn reap_overdue(&self, heard_since: Instant) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
-        let overdue = self.edge.overdue(now - self.settings.timeout_grace, heard_since);
-        for some in overdue.chunks(self.settings.batch_max) {
-            let driven = self.drive(some.iter().map(|job| (job.clone(), Input::Woken)).collect()).await?;
-            for (held, outcome) in some.iter().zip(driven) {
-                match outcome {
-                    Ok(job) => {
-                        let failure = job.life.last_error.as_ref();
-                        self.metrics.reaped(failure.map_or(Reason::ExecutionTimeout, |failure| failure.reason), 1);
-                    }
-                    Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.stop_held(held, held).await,
-                    Err(_) => {}
+        let (mut late, mut unstarted) = (Vec::new(), Vec::new());
+        for job in self.edge.overdue(now - self.settings.timeout_grace, heard_since) {
+            match job.unstarted_since(now) {
+                Some(start_by) => unstarted.push((job, start_by)),
+                None => late.push((job, Input::Woken)),
+            }
+        }
+        // The others are overdue with the next tick too, unless they begin meanwhile.
+        unstarted.truncate(self.turns.left());
+        let turns = self.turns.take(unstarted.len());
+        let lost = |((job, start_by), turn): ((Arc<Job>, Timestamp), Duration)| {
+            let (token, evidence) = (job.life.attempt.token.clone(), Evidence::Reached(start_by));
+            (job, Input::Lost { token, reason: Reason::DispatchLost, evidence, turn })
+        };
+        late.extend(unstarted.into_iter().zip(turns).map(lost));
+        for some in late.chunks(self.settings.batch_max) {
+            self.take_overdue(some).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_overdue(&self, overdue: &[(Arc<Job>, Input)]) -> Result<(), StoreError> {
+        let driven = self.drive(overdue.to_vec()).await?;
+        for ((held, _), outcome) in overdue.iter().zip(driven) {
+            match outcome {
+                Ok(job) => {
+                    let failure = job.life.last_error.as_ref();
+                    self.metrics.reaped(failure.map_or(Reason::ExecutionTimeout, |failure| failure.reason), 1);
                 }
+                Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => self.stop_held(held, held).await,
+                Err(_) => {}
             }
         }
         Ok(())

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{Acknowledged, Settings, ToWorker};
+use lockgate_core::time::Timestamp;
+use lockgate_engine::{Acknowledged, Assignment, Settings, ToWorker};
 use tokio::time::Instant;
 
+use super::losses::beat_unstarted;
 use super::stage::{Hand, Stage, caller, job};
 
 #[tokio::test(start_paused = true)]
@@ -122,29 +124,65 @@ async fn many_losses_at_once_come_back_spread_over_time() {
     assert!(due.len() > 20, "only {} different times for 40 jobs", due.len());
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_a_large_worker_held_comes_back_at_a_bounded_rate() {
-    const RATE: usize = 1_000;
-    const HELD: usize = 3_000;
+/// What a large worker holds, and how many of them may come back in a second.
+const HELD: usize = 3_000;
+const RATE: usize = 1_000;
+
+/// A large worker that holds as much as it can.
+async fn large() -> (Stage, Hand, Vec<Assignment>) {
     let stage = Stage::with(Settings { loss_rate: 1_000, batch_max: 256, ..Settings::default() });
-    let mut doomed = Hand::attach(&stage.engine, "doomed", &["t"], u32::try_from(HELD).expect("few")).await;
-    let mut ids = Vec::new();
+    let mut worker = Hand::attach(&stage.engine, "large", &["t"], u32::try_from(HELD).expect("few")).await;
     for _ in 0..HELD {
-        ids.push(stage.submit(job("t")).await);
+        stage.submit(job("t")).await;
     }
-    let silent_since = Instant::now();
-    doomed.take_many(HELD).await;
-    let mut due = Vec::new();
-    for id in &ids {
-        due.push(stage.until(id, |job| job.life.attempt.no == 2).await.life.due_at);
-    }
-    assert!(silent_since.elapsed() <= Duration::from_secs(20), "the rest waits for the next round and no longer");
+    let held = worker.take_many(HELD).await;
+    (stage, worker, held)
+}
+
+fn assert_spread(due: &mut [Timestamp]) {
     due.sort_unstable();
     for (n, first) in due.iter().enumerate() {
         let within = due[n..].iter().take_while(|at| at.since(*first) < Duration::from_secs(1)).count();
         // The first half a second is spread at random.
         assert!(within <= RATE * 11 / 10, "{within} within a second");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_large_worker_held_comes_back_at_a_bounded_rate() {
+    let (stage, _doomed, held) = large().await;
+    let silent_since = Instant::now();
+    let mut due = Vec::new();
+    for assignment in &held {
+        let id = &assignment.job.request.job_id;
+        due.push(stage.until(id, |job| job.life.attempt.no == 2).await.life.due_at);
+    }
+    assert!(silent_since.elapsed() <= Duration::from_secs(20), "the rest waits for the next round and no longer");
+    assert_spread(&mut due);
+}
+
+/// It is heard all the time, and begins with nothing.
+#[tokio::test(start_paused = true)]
+async fn what_a_large_worker_never_began_comes_back_at_a_bounded_rate() {
+    let (stage, mut stuck, held) = large().await;
+    let sent = Instant::now();
+    let mut beats = tokio::time::interval(Duration::from_secs(3));
+    let mut due = Vec::new();
+    while due.len() < HELD {
+        assert!(sent.elapsed() <= Duration::from_secs(130), "the rest waits for the next round and no longer");
+        beats.tick().await;
+        beat_unstarted(&stuck, &held).await;
+        // It reads what it is told, and stops nothing.
+        while stuck.inbound_now().is_some() {}
+        due.clear();
+        for assignment in &held {
+            let job = stage.job(&assignment.job.request.job_id).await;
+            due.extend((job.life.attempt.no == 2).then_some(job.life.due_at));
+        }
+    }
+    let reaped = |reason: &str| stage.number(&format!("lockgate_reaped_total{{reason=\"{reason}\"}}"));
+    assert_eq!([reaped("dispatch_lost"), reaped("agent_lost")], [3_000.0, 0.0]);
+    assert_spread(&mut due);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Attempts that the platform loses: what is seen of them, what their successors begin with, and what they free.
 
+use std::slice;
 use std::time::Duration;
 
 use lockgate_core::ids::AttemptToken;
@@ -28,11 +29,14 @@ fn reason(job: &Job) -> Option<Reason> {
     job.life.last_error.as_ref().map(|failure| failure.reason)
 }
 
-/// A beat of a worker that has the attempt and has not begun with it.
-async fn beat_unstarted(worker: &Hand, assignment: &Assignment) {
-    let job_id = assignment.job.request.job_id.clone();
-    let inventory = vec![InventoryItem { job_id, token: token(assignment).clone(), started: false }];
-    let highest_assignment = assignment.number;
+/// A beat of a worker that has these attempts and has not begun with any.
+pub(super) async fn beat_unstarted(worker: &Hand, assignments: &[Assignment]) {
+    let item = |assignment: &Assignment| {
+        let job_id = assignment.job.request.job_id.clone();
+        InventoryItem { job_id, token: token(assignment).clone(), started: false }
+    };
+    let inventory = assignments.iter().map(item).collect();
+    let highest_assignment = assignments.iter().map(|assignment| assignment.number).max().unwrap_or(0);
     let beat = Beat { number: 1, highest_assignment, inventory, active_jobs: 0, load: Load::default(), slots: None };
     worker.attachment.receive(FromWorker { beat: Some(beat), ..FromWorker::default() }).await;
 }
@@ -42,7 +46,7 @@ async fn wait_unstarted(worker: &mut Hand, assignment: &Assignment, span: Durati
     let (began, mut beats) = (Instant::now(), interval(Duration::from_secs(3)));
     while began.elapsed() < span {
         beats.tick().await;
-        beat_unstarted(worker, assignment).await;
+        beat_unstarted(worker, slice::from_ref(assignment)).await;
         let said = worker.inbound_now();
         assert!(said.is_none(), "{said:?} after {:?}", began.elapsed());
     }
@@ -105,7 +109,7 @@ async fn what_does_not_start_in_time_is_called_off_before_it_is_sent_again() {
     let mut beats = interval(Duration::from_secs(1));
     let said = loop {
         beats.tick().await;
-        beat_unstarted(&worker, &first).await;
+        beat_unstarted(&worker, slice::from_ref(&first)).await;
         if let Some(said) = worker.inbound_now() {
             break said;
         }

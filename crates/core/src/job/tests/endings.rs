@@ -60,6 +60,33 @@ fn an_attempt_that_started_has_no_time_to_start_by() {
     let mut story = Story::running();
     story.now = story.job.life.attempt.binding.as_ref().unwrap().start_by;
     assert_eq!(story.decide(Input::Woken).unwrap_err(), Illegal::NotDue);
+    assert_eq!(story.decide(unstarted(&story, Duration::ZERO)).unwrap_err(), Illegal::NotDue);
+}
+
+/// Said of one of many.
+fn unstarted(story: &Story, turn: Duration) -> Input {
+    let start_by = story.job.life.attempt.binding.as_ref().unwrap().start_by;
+    Input::Lost { token: story.token(), reason: Reason::DispatchLost, evidence: Evidence::Reached(start_by), turn }
+}
+
+#[test]
+fn an_attempt_that_never_started_comes_back_when_it_is_its_turn() {
+    let mut story = Story::dispatched();
+    let turn = Duration::from_millis(1_700);
+    assert_eq!(story.decide(unstarted(&story, turn)).unwrap_err(), Illegal::NotDue, "it has time left");
+    story.now = story.job.life.attempt.binding.as_ref().unwrap().start_by;
+    let lost = story.decide(unstarted(&story, turn)).unwrap();
+    assert_eq!(lost.job.life.due_at, story.now + turn);
+    assert_eq!(lost.evidence, story.decide(Input::Woken).unwrap().evidence);
+}
+
+#[test]
+fn an_attempt_that_never_started_is_not_tried_again_past_the_deadline() {
+    let mut story = Story::of(NewJob { deadline_ms: Some(60_000), ..NewJob::default() }, allow());
+    story.dispatch();
+    story.advance(60_000);
+    assert_eq!(story.decide(unstarted(&story, Duration::ZERO)).unwrap_err(), Illegal::NotDue);
+    assert_eq!(story.decide(Input::Woken).unwrap().job.state(), JobState::Timeout);
 }
 
 #[test]
