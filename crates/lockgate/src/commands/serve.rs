@@ -35,6 +35,8 @@ use wiring::Server;
 
 /// Sweeps come every minute: a run is looked at more than once before it is given up.
 const ORPHAN_AFTER_MIN: Duration = Duration::from_secs(60);
+/// Shorter, and beats that are a little late cost jobs.
+const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
 
 /// Run the server: API, scheduler and a built-in worker, on one data folder
 #[derive(Args, Debug)]
@@ -91,7 +93,7 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "no_worker")]
     allow_private_addresses: bool,
 
-    /// Silence after which a worker counts as lost and its jobs go elsewhere
+    /// Silence after which a worker counts as lost and its jobs go elsewhere; at least 3s
     #[arg(long, default_value = "10s", value_parser = args::duration, value_name = "SPAN")]
     lost_after: Duration,
 
@@ -210,6 +212,9 @@ impl Serve {
         if self.orphan_after < ORPHAN_AFTER_MIN {
             return Err(CliError::Usage("--orphan-after must be at least 1m".to_owned()));
         }
+        if self.lost_after < LOST_AFTER_MIN {
+            return Err(CliError::Usage("--lost-after must be at least 3s".to_owned()));
+        }
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.relay.check(cast, self.servers.is_shared()?)?;
@@ -222,5 +227,35 @@ impl Serve {
         addresses
             .into_iter()
             .try_for_each(|(flag, address)| self.identity.check_address(flag, address, self.insecure_no_auth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    fn check(words: &[&str]) -> Result<(), String> {
+        let Line { serve } = Line::try_parse_from([&["serve"], words].concat()).expect("good usage");
+        serve.cast().and_then(|cast| serve.check(cast)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn spans_that_would_call_the_living_lost_are_refused() {
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&["--lost-after", "3s"]), Ok(()));
+        for (flag, span, least) in
+            [("--lost-after", "2999ms", "3s"), ("--lost-after", "1ms", "3s"), ("--orphan-after", "59s", "1m")]
+        {
+            let told = check(&[flag, span]).expect_err(span);
+            assert!(told.contains(&format!("{flag} must be at least {least}")), "{told}");
+        }
     }
 }

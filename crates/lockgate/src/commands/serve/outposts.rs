@@ -13,6 +13,7 @@ use lockgate_kernel::Secret;
 use lockgate_nats::{ConnectError, Crew, Pen, Posts, Transport, Unsent};
 use lockgate_proto::v1;
 
+use super::LOST_AFTER_MIN;
 use super::roles::Cast;
 use crate::args;
 use crate::error::CliError;
@@ -39,9 +40,6 @@ pub(crate) struct OutpostArgs {
 fn secret(text: &str) -> Result<Secret, String> {
     Ok(Secret(text.to_owned()))
 }
-
-/// Shorter, and beats that are a little late cost jobs.
-const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
 
 impl OutpostArgs {
     fn key(&self) -> Result<Option<ApiKey>, CliError> {
