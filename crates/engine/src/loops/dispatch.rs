@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{tick, wait};
 use crate::Inner;
 use crate::edge::Batch;
+use crate::health::drawn;
 
 /// Clocks have no finer steps.
 const SOON: Duration = Duration::from_millis(1);
@@ -28,7 +29,7 @@ pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut sto
                     Err(_) => pending().await,
                 }
             };
-            if !wait(&mut stop, inner.settings.idle_claim, free).await {
+            if !wait(&mut stop, drawn(inner.settings.idle_claim), free).await {
                 return;
             }
         }
@@ -60,7 +61,8 @@ pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut sto
         };
         // A limit by time says when it has room again, and what came early when it is due.
         let room = again_at.map(|at| at.since(inner.ports.clock.now()).max(SOON));
-        let rest = room.map_or(inner.settings.idle_claim, |room| room.min(inner.settings.idle_claim));
+        let idle = drawn(inner.settings.idle_claim);
+        let rest = room.map_or(idle, |room| room.min(idle));
         if !wait(&mut stop, rest, reason).await {
             return;
         }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::wait;
 use crate::Inner;
-use crate::health::moved;
+use crate::health::{drawn, moved};
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     // Others may empty the windows as fast as they are filled.
@@ -25,7 +25,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 tracing::warn!(%error, "ready jobs could not be read; trying again in a second");
             }
         }
-        if !wait(&mut stop, inner.settings.idle_claim, inner.wake.feed.notified()).await {
+        if !wait(&mut stop, drawn(inner.settings.idle_claim), inner.wake.feed.notified()).await {
             return;
         }
     }

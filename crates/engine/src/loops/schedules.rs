@@ -12,17 +12,18 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
-use crate::health::{moved, resting};
+use crate::health::{drawn, moved, resting};
 
 /// Schedules turned together: a few commits for all of them, however many come due in one second.
 const SCHEDULES_MAX: usize = 1_000;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut rings = inner.ports.bus.overhear();
-    let every = inner.settings.schedules_every;
     // The first round at once: times may have passed while nobody was there. A moment, not a span: rings must not put it off.
     let mut wake_at = Instant::now();
     loop {
+        // A look comes a little early; what is due comes when it is.
+        let every = drawn(inner.settings.schedules_every);
         resting(every);
         tokio::select! {
             biased;
