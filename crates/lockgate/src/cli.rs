@@ -127,7 +127,7 @@ enum Command {
     Workers(commands::workers::Workers),
     Load(commands::load::Load),
     Serve(Box<commands::serve::Serve>),
-    Worker(commands::worker::Worker),
+    Worker(Box<commands::worker::Worker>),
     Config(commands::settings::Config),
     Migrate(commands::migrate::Migrate),
     Backup(commands::backup::Backup),

@@ -7,6 +7,7 @@ mod commands;
 mod effects;
 mod entropy;
 mod error;
+mod faults;
 mod follow;
 mod live;
 mod logging;

@@ -36,6 +36,21 @@ fn a_worker_names_the_flag_that_makes_no_sense() {
 }
 
 #[test]
+fn faults_that_make_no_sense_are_refused_with_the_name_of_the_flag() {
+    for (command, flag, value) in [
+        ("worker", "--faults", "error=2"),
+        ("worker", "--faults", "moon=0.1"),
+        ("worker", "--faults", "slow=0.1"),
+        ("serve", "--worker-faults", "error"),
+    ] {
+        let output = lockgate(&[command, flag, value]);
+        assert_eq!(output.status.code(), Some(1), "{value}");
+        let text = stderr(&output);
+        assert!(text.contains(flag) && text.contains(value), "{text}");
+    }
+}
+
+#[test]
 fn help_and_version_are_answers() {
     for words in [&["--help"][..], &["--version"], &["submit", "--help"]] {
         let output = lockgate(words);

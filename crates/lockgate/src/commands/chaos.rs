@@ -5,6 +5,7 @@ mod fault;
 mod ledger;
 mod load;
 mod observer;
+mod process;
 mod proxy;
 mod stage;
 mod work;

@@ -22,10 +22,12 @@ use std::time::Duration;
 
 use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
+use lockgate_worker::handlers::Faults;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
 use crate::error::{CliError, Exit};
+use crate::faults;
 use crate::logging::LogArgs;
 use crate::output::Output;
 use crate::servers::ServerArgs;
@@ -76,6 +78,11 @@ pub(crate) struct Serve {
     /// Pool that the built-in worker belongs to
     #[arg(long, default_value = DEFAULT_POOL, value_name = "NAME")]
     worker_pool: String,
+
+    /// For drills: what goes wrong on purpose in the built-in worker, and how likely that is for every attempt, like
+    /// error=0.1,hang=0.01,slow=0.2:500ms
+    #[arg(long, conflicts_with = "no_worker", value_parser = faults::read, value_name = "LIST")]
+    worker_faults: Option<Faults>,
 
     /// Serve no dashboard, only the API
     #[arg(long)]
@@ -163,6 +170,7 @@ impl Serve {
         let cast = self.cast()?;
         self.check(cast)?;
         self.log.start(out)?;
+        faults::announce(self.worker_faults.as_ref(), out);
         // Before anybody can know that this process is up, and so tell it to stop.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_ports::Spans;
-use lockgate_worker::handlers::Builtin;
+use lockgate_worker::handlers::{Builtin, Faults};
 use lockgate_worker::{LeaseLoss, Worker as Library, WorkerError};
 use tokio::sync::watch;
 
@@ -14,6 +14,7 @@ use crate::args;
 use crate::cli::Connection;
 use crate::effects;
 use crate::error::{CliError, Exit};
+use crate::faults;
 use crate::logging::LogArgs;
 use crate::output::Output;
 use crate::slots::Slots;
@@ -92,6 +93,11 @@ pub(crate) struct Worker {
     #[arg(long)]
     allow_private_addresses: bool,
 
+    /// For drills: what goes wrong on purpose, and how likely that is for every attempt, like error=0.1,hang=0.01,slow=0.2:500ms or
+    /// crash=0.001
+    #[arg(long, value_parser = faults::read, value_name = "LIST")]
+    faults: Option<Faults>,
+
     /// How long running jobs may go on after SIGTERM
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN")]
     drain: Duration,
@@ -106,6 +112,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.log.start(out)?;
+        faults::announce(self.faults.as_ref(), out);
         let instance = self.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
         let exporter = self.spans.exporter("lockgate-worker", &instance)?;
         let mut worker = self.into_library(connection)?;
@@ -159,6 +166,7 @@ impl Worker {
             allow_exec: self.allow_exec,
             allow_private_addresses: self.allow_private_addresses,
             effects: self.effects.as_deref().map(effects::open).transpose()?,
+            faults: self.faults,
         };
         let slots = Slots { groups: self.groups, adaptive: self.adaptive_slots, target_p95: self.target_p95 };
         self.lease_losses.into_iter().try_fold(slots.given_to(builtin.register(worker)), with_lease_loss)

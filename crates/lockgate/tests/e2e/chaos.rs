@@ -21,6 +21,15 @@ async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
 }
 
 #[tokio::test]
+async fn what_fails_hangs_and_is_slow_in_a_worker_is_run_again_until_it_has_ended_well() {
+    let output = binary().args(["--json", "chaos", "--quick", "--fault", "handlers-fail"]).output().await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    assert_eq!((&rows[0]["lost"], &rows[0]["doubled"]), (&0.into(), &0.into()), "{rows:?}");
+    assert!(rows[0]["repeated"].as_u64().is_some_and(|jobs| jobs > 0), "handlers failed: {rows:?}");
+}
+
+#[tokio::test]
 async fn when_the_scheduler_that_leads_is_killed_another_one_leads_and_what_waits_for_a_time_goes_on() {
     let ground = Ground::start();
     let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());

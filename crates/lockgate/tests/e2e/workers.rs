@@ -101,6 +101,31 @@ async fn a_worker_that_is_told_so_stops_what_must_not_outlive_its_lease() {
     assert_eq!(job.history[0].reason, "interrupted", "{job:?}");
 }
 
+#[tokio::test]
+async fn a_worker_that_crashes_on_purpose_ends_as_if_killed_and_its_job_runs_elsewhere() {
+    let server = Server::start(&LOST_SOON).await;
+    let mut client = server.client().await;
+    let mut doomed = server.worker("doomed", 1, &["--faults", "crash=1"]);
+    submit(&mut client, vec![job("j", "job.noop", "null")]).await.expect("submitted");
+    let status = tokio::time::timeout(PATIENCE, doomed.wait()).await.expect("it ends in time").expect("a status");
+    assert_eq!(status.code(), Some(137), "{status}");
+
+    let _heir = server.worker("heir", 1, &[]);
+    let job = until(&mut client, "j", |job| job.ended_at_ms.is_some()).await;
+    assert_eq!((job.state(), job.failures), (JobState::Succeeded, 0), "{job:?}");
+}
+
+#[tokio::test]
+async fn errors_on_purpose_in_the_built_in_worker_are_failures_like_any_other() {
+    let server = Server::start(&["--worker-faults", "error=1"]).await;
+    let mut client = server.client().await;
+    let once = v1::NewJob { max_attempts: Some(1), ..job("j", "job.noop", "null") };
+    submit(&mut client, vec![once]).await.expect("submitted");
+    let job = until(&mut client, "j", |job| job.ended_at_ms.is_some()).await;
+    assert_eq!(job.state(), JobState::Failed, "{job:?}");
+    assert!(job.last_error.as_ref().is_some_and(|error| error.message.contains("injected")), "{job:?}");
+}
+
 async fn wait_for_content(file: &Path) {
     let deadline = Instant::now() + PATIENCE;
     while std::fs::metadata(file).is_ok_and(|data| data.len() == 0) {

@@ -7,6 +7,7 @@ mod echo;
 mod exec;
 mod exec_process;
 mod fan_out;
+mod faults;
 mod flaky;
 mod guard;
 mod http_call;
@@ -18,6 +19,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub use self::db_tx::{EffectError, Effects};
+use self::faults::Post;
+pub use self::faults::{Chance, Faults, Slow};
 use crate::context::Context;
 use crate::error::{JobError, chain};
 use crate::worker::Worker;
@@ -31,12 +34,14 @@ pub struct Builtin {
     pub allow_private_addresses: bool,
     /// Where `job.db_tx` writes. Without it the topic is not served.
     pub effects: Option<Arc<dyn Effects>>,
+    /// What goes wrong on purpose in every one of them. Without it nothing does.
+    pub faults: Option<Faults>,
 }
 
 impl Builtin {
     /// Adds the handlers to a worker.
     pub fn register(self, worker: Worker) -> Worker {
-        let worker = worker
+        let post = Post::new(worker, self.faults)
             .handle("job.noop", |_, _| noop::run())
             .handle("job.echo", |_, payload| echo::run(payload))
             .handle("job.sleep", |context, payload| async move {
@@ -47,19 +52,18 @@ impl Builtin {
             .handle("job.fan_out", |context, payload| async move {
                 unless_cancelled(&context, fan_out::run(&context, &payload)).await
             });
-        let worker = with_http_call(worker, self.allow_private_addresses);
-        let worker = if self.allow_exec { with_exec(worker) } else { worker };
-        match self.effects {
-            Some(effects) => {
-                worker.handle("job.db_tx", move |context, payload| db_tx::run(effects.clone(), context, payload))
-            }
-            None => worker,
-        }
+        let post = with_http_call(post, self.allow_private_addresses);
+        let post = if self.allow_exec { with_exec(post) } else { post };
+        let post = match self.effects {
+            Some(effects) => post.handle("job.db_tx", move |context, payload| db_tx::run(effects.clone(), context, payload)),
+            None => post,
+        };
+        post.into_worker()
     }
 }
 
-fn with_exec(worker: Worker) -> Worker {
-    worker.handle("job.exec", |context, payload| async move {
+fn with_exec(post: Post) -> Post {
+    post.handle("job.exec", |context, payload| async move {
         refuse_unless(context.may_exec(), "start programs (constraint exec)")?;
         unless_cancelled(&context, exec::run(&context, &payload)).await
     })
@@ -79,11 +83,11 @@ async fn unless_cancelled<T>(context: &Context, work: impl Future<Output = Resul
     }
 }
 
-fn with_http_call(worker: Worker, allow_private_addresses: bool) -> Worker {
+fn with_http_call(post: Post, allow_private_addresses: bool) -> Post {
     match http_call::Caller::new(allow_private_addresses) {
         Ok(caller) => {
             let caller = Arc::new(caller);
-            worker.handle("job.http_call", move |context, payload| {
+            post.handle("job.http_call", move |context, payload| {
                 let caller = caller.clone();
                 async move {
                     refuse_unless(context.may_use_network(), "open connections (constraint network)")?;
@@ -92,6 +96,6 @@ fn with_http_call(worker: Worker, allow_private_addresses: bool) -> Worker {
                 }
             })
         }
-        Err(error) => worker.mistake(format!("job.http_call: {}", chain(&error))),
+        Err(error) => post.mistake(format!("job.http_call: {}", chain(&error))),
     }
 }

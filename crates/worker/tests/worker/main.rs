@@ -7,6 +7,7 @@ mod builtin;
 mod bulkheads;
 mod children;
 mod edge;
+mod faults;
 mod leaving;
 mod prefetch;
 mod reattach;

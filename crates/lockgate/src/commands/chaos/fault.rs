@@ -13,6 +13,7 @@ pub(super) enum Part {
     Postgres,
     Redis,
     Nats,
+    Handlers,
     Disk,
     Clock,
 }
@@ -33,6 +34,8 @@ pub(super) enum Blow {
     Reset,
     /// Files may not grow: writes fail, and not as on a full disk.
     Refuses,
+    /// One more worker, in which attempts fail, hang and are slow at random.
+    Fail,
     /// The wall clock jumps.
     Shift,
 }
@@ -73,6 +76,7 @@ impl Part {
             Self::Postgres => "postgres",
             Self::Redis => "redis",
             Self::Nats => "nats",
+            Self::Handlers => "handlers",
             Self::Disk => "disk",
             Self::Clock => "clock",
         }
@@ -89,6 +93,7 @@ impl Blow {
             Self::HalfOpen => "half-open",
             Self::Reset => "reset",
             Self::Refuses => "refuses",
+            Self::Fail => "fail",
             Self::Shift => "shift",
         }
     }
@@ -109,6 +114,7 @@ impl Fault {
         };
         let mut all = of(processes, &[Blow::Kill, Blow::Stop]);
         all.extend(of(wires, &ON_THE_WIRE));
+        all.push(Self { part: Part::Handlers, blow: Blow::Fail });
         if !cluster {
             all.push(Self { part: Part::Disk, blow: Blow::Refuses });
         }
@@ -132,7 +138,8 @@ impl Fault {
 
     pub(super) const fn notice(self) -> Notice {
         match (self.part, self.blow) {
-            (_, Blow::Latency) => Notice::Nothing,
+            // Retries are there for it.
+            (_, Blow::Latency | Blow::Fail) => Notice::Nothing,
             (Part::Scheduler, _) => Notice::Lead,
             (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
             (Part::Worker, _) => Notice::Session,
@@ -155,6 +162,8 @@ impl Fault {
                 }
             }
             (Blow::Latency | Blow::Cut | Blow::Refuses, _) => 3,
+            // Long enough for attempts that fail twice.
+            (Blow::Fail, _) => 6,
             // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
             (Blow::HalfOpen, Part::Worker) => 12,
             (Blow::HalfOpen, _) => 6,
@@ -177,6 +186,7 @@ mod tests {
             assert_eq!(names.len(), all.len());
             assert_eq!(names.contains("server-kill"), !cluster);
             assert_eq!(names.contains("postgres-half-open"), cluster);
+            assert!(names.contains("handlers-fail"));
         }
     }
 

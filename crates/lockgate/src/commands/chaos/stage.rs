@@ -1,28 +1,25 @@
 //! An installation of our own: server processes, workers, and a wire on every way between them.
 
-use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use super::super::bench::server::{launch, this_binary};
 use super::fault::{Blow, Fault, Part};
+use super::process::{self, Process};
 use super::proxy::Wire;
 use crate::error::CliError;
 use crate::servers::Servers;
 
 /// What a slow wire adds to every chunk.
 const DELAY: Duration = Duration::from_millis(200);
-/// Jobs that a worker runs at once.
-const SLOTS: &str = "16";
+/// Of a worker whose handlers fail: often enough that every kind of job meets it, and much else goes on.
+const FAULTS: &str = "error=0.3,hang=0.02,slow=0.2:500ms";
 pub(super) const WORKERS: usize = 2;
 
 pub(super) struct Stage {
@@ -30,6 +27,8 @@ pub(super) struct Stage {
     gateways: Vec<Process>,
     schedulers: Vec<Process>,
     workers: Vec<Child>,
+    /// One more for a while, whose handlers fail on purpose.
+    faulty: Option<Child>,
     /// From each worker to each gateway.
     worker_wires: Vec<Vec<Arc<Wire>>>,
     /// From the client to each gateway.
@@ -51,13 +50,6 @@ struct Shared {
     postgres: Wire,
     redis: Wire,
     nats: Wire,
-}
-
-struct Process {
-    child: Child,
-    api: String,
-    folder: PathBuf,
-    arguments: Vec<String>,
 }
 
 impl Stage {
@@ -89,6 +81,7 @@ impl Stage {
             gateways: processes,
             schedulers,
             workers: Vec::new(),
+            faulty: None,
             worker_wires: Vec::new(),
             client_wires: Vec::new(),
             shared,
@@ -118,16 +111,16 @@ impl Stage {
     }
 
     fn worker(&self, n: usize) -> Result<Child, CliError> {
-        let mut command = this_binary()?;
-        command.args(["worker", "--log", "error", "--name", &worker_name(n), "--slots", SLOTS, "--journal"]);
-        command.arg(self.folder.path().join(format!("journal-{n}")));
         // Each begins at another gateway and knows them all.
         let wires = &self.worker_wires[n];
-        for at in 0..wires.len() {
-            command.args([if at == 0 { "--server" } else { "--or-server" }, &wires[(n + at) % wires.len()].url()]);
-        }
-        command.stderr(log(self.folder.path().join(format!("worker-{n}.log")))?);
-        Ok(command.kill_on_drop(true).spawn()?)
+        let servers: Vec<String> = (0..wires.len()).map(|at| wires[(n + at) % wires.len()].url()).collect();
+        process::worker(self.folder.path(), &worker_name(n), &servers, &[])
+    }
+
+    /// What hangs in it must not keep it for long once it is told to end.
+    fn faulty_worker(&self) -> Result<Child, CliError> {
+        let servers: Vec<String> = self.gateways.iter().map(|gateway| gateway.api.clone()).collect();
+        process::worker(self.folder.path(), "chaos-worker-faulty", &servers, &["--faults", FAULTS, "--drain", "1s"])
     }
 
     /// Gateways that can be asked while this part is struck, the best place to look first.
@@ -191,6 +184,7 @@ impl Stage {
             Blow::HalfOpen => self.wires(fault.part).iter().for_each(|wire| wire.silence()),
             Blow::Reset => self.wires(fault.part).iter().for_each(|wire| wire.reset()),
             Blow::Refuses => return self.limit_files(Some(1)),
+            Blow::Fail => self.faulty = Some(self.faulty_worker()?),
             Blow::Shift => {}
         }
         Ok(())
@@ -207,6 +201,10 @@ impl Stage {
             // A server may have ended over it, and a supervisor starts such a one again.
             Blow::Refuses if self.gateways[0].child.try_wait()?.is_some() => self.restart_gateway().await,
             Blow::Refuses => self.limit_files(None),
+            Blow::Fail => match self.faulty.take() {
+                Some(mut worker) => process::end(&mut worker).await,
+                None => Ok(()),
+            },
             Blow::Shift => Ok(()),
         }
     }
@@ -219,7 +217,7 @@ impl Stage {
             Part::Postgres => shared.map(|shared| &shared.postgres).into_iter().collect(),
             Part::Redis => shared.map(|shared| &shared.redis).into_iter().collect(),
             Part::Nats => shared.map(|shared| &shared.nats).into_iter().collect(),
-            Part::Server | Part::Gateway | Part::Scheduler | Part::Disk | Part::Clock => Vec::new(),
+            Part::Server | Part::Gateway | Part::Scheduler | Part::Handlers | Part::Disk | Part::Clock => Vec::new(),
         }
     }
 
@@ -251,39 +249,15 @@ impl Stage {
     }
 
     fn signal(&mut self, part: Part, signal: Signal) -> Result<(), CliError> {
-        let pid = pid(self.child(part))?;
-        kill_process(pid, signal).map_err(|error| CliError::Server(format!("no signal could be sent: {error}")))
+        process::signal(self.child(part), signal)
     }
 
     /// No file of the server may grow beyond so many bytes, and what it writes there fails; none: as it was.
     fn limit_files(&mut self, bytes: Option<u64>) -> Result<(), CliError> {
         let maximum = getrlimit(Resource::Fsize).maximum;
         let limit = Rlimit { current: bytes.or(maximum), maximum };
-        let limited = prlimit(Some(pid(&self.gateways[0].child)?), Resource::Fsize, limit);
+        let limited = prlimit(Some(process::pid(&self.gateways[0].child)?), Resource::Fsize, limit);
         limited.map(drop).map_err(|error| CliError::Server(format!("the size of files could not be limited: {error}")))
-    }
-}
-
-impl Process {
-    async fn start(folder: PathBuf, arguments: Vec<String>) -> Result<Self, CliError> {
-        std::fs::create_dir_all(&folder)?;
-        let (child, api) = Self::run(&folder, &arguments).await?;
-        Ok(Self { child, api, folder, arguments })
-    }
-
-    async fn start_again(&mut self) -> Result<(), CliError> {
-        (self.child, self.api) = Self::run(&self.folder, &self.arguments).await?;
-        Ok(())
-    }
-
-    async fn run(folder: &Path, arguments: &[String]) -> Result<(Child, String), CliError> {
-        // Past its limit for files, a process is told by a signal that ends it, unless it does not listen.
-        let mut command = Command::new("sh");
-        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe()?);
-        command.stdin(Stdio::null()).stderr(log(folder.join("log"))?);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let (child, started) = launch(command, folder, &arguments).await?;
-        Ok((child, started.api))
     }
 }
 
@@ -323,18 +297,8 @@ fn address(api: &str) -> Result<SocketAddr, CliError> {
     place.ok_or_else(|| CliError::Server(format!("the server said that it listens on {api:?}")))
 }
 
-fn pid(child: &Child) -> Result<Pid, CliError> {
-    let raw = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    raw.ok_or_else(|| CliError::Server("a process of the installation has ended by itself".to_owned()))
-}
-
 pub(super) fn worker_name(n: usize) -> String {
     format!("chaos-worker-{n}")
-}
-
-/// What processes complain about while they are mistreated is not for the terminal.
-fn log(path: PathBuf) -> Result<Stdio, CliError> {
-    Ok(File::options().create(true).append(true).open(path)?.into())
 }
 
 #[cfg(test)]

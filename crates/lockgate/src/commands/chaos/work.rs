@@ -9,6 +9,8 @@ use lockgate_proto::v1;
 const NOBODY: &str = "chaos.nobody";
 const FLAKY: &str = "job.flaky";
 const DELAY: Duration = Duration::from_secs(2);
+/// More than any fault can bring about: none of the load has a reason of its own to fail for good. The DAG says the same.
+const ATTEMPTS: u32 = 10;
 /// A busy machine may be so late without a fault.
 const GRACE: Duration = Duration::from_millis(1_500);
 
@@ -17,9 +19,9 @@ pub(super) const DAG: &str = "chaos";
 pub(super) const DAG_TEXT: &str = "version: 1
 dag: chaos
 nodes:
-  first: {topic: job.noop}
+  first: {topic: job.noop, max_attempts: 10}
   rest: {needs: [first], delay: 1s}
-  last: {needs: [rest], topic: job.noop}
+  last: {needs: [rest], topic: job.noop, max_attempts: 10}
 ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl Kind {
             job_id: id,
             topic: topic.to_owned(),
             payload_json: payload.as_bytes().into(),
+            max_attempts: Some(ATTEMPTS),
             not_before_ms: (self == Self::Delayed).then(|| (now + DELAY).as_millis()),
             deadline_ms: (self == Self::Doomed).then_some(1_000),
             ..v1::NewJob::default()

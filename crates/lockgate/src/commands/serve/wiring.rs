@@ -287,6 +287,7 @@ impl Serve {
             allow_exec: self.allow_exec,
             allow_private_addresses: self.allow_private_addresses,
             effects: Some(effects::open(&self.data)?),
+            faults: self.worker_faults.clone(),
         };
         let slots = Slots {
             groups: self.worker_groups.clone(),

@@ -1,0 +1,88 @@
+//! Processes of the installation: servers, which may come back elsewhere, and workers.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::super::bench::server::{launch, this_binary};
+use crate::error::CliError;
+
+/// Jobs that a worker runs at once.
+const SLOTS: &str = "16";
+/// One that was told to end and has not by then hears nothing.
+const END_WITHIN: Duration = Duration::from_secs(20);
+
+/// A server.
+pub(super) struct Process {
+    pub(super) child: Child,
+    pub(super) api: String,
+    folder: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Process {
+    pub(super) async fn start(folder: PathBuf, arguments: Vec<String>) -> Result<Self, CliError> {
+        std::fs::create_dir_all(&folder)?;
+        let (child, api) = Self::run(&folder, &arguments).await?;
+        Ok(Self { child, api, folder, arguments })
+    }
+
+    pub(super) async fn start_again(&mut self) -> Result<(), CliError> {
+        (self.child, self.api) = Self::run(&self.folder, &self.arguments).await?;
+        Ok(())
+    }
+
+    async fn run(folder: &Path, arguments: &[String]) -> Result<(Child, String), CliError> {
+        // Past its limit for files, a process is told by a signal that ends it, unless it does not listen.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe()?);
+        command.stdin(Stdio::null()).stderr(log(folder.join("log"))?);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (child, started) = launch(command, folder, &arguments).await?;
+        Ok((child, started.api))
+    }
+}
+
+/// A worker that begins at the first of these servers and knows the others.
+pub(super) fn worker(folder: &Path, name: &str, servers: &[String], more: &[&str]) -> Result<Child, CliError> {
+    let mut command = this_binary()?;
+    command.args(["worker", "--log", "error", "--name", name, "--slots", SLOTS, "--journal"]);
+    command.arg(folder.join(format!("{name}.journal"))).args(more);
+    for (at, server) in servers.iter().enumerate() {
+        command.args([if at == 0 { "--server" } else { "--or-server" }, server]);
+    }
+    command.stderr(log(folder.join(format!("{name}.log")))?);
+    Ok(command.kill_on_drop(true).spawn()?)
+}
+
+/// SIGTERM, and kill -9 for one that does not listen. One that has ended by itself is fine too.
+pub(super) async fn end(child: &mut Child) -> Result<(), CliError> {
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
+    signal(child, Signal::TERM)?;
+    match timeout(END_WITHIN, child.wait()).await {
+        Ok(ended) => ended.map(drop).map_err(CliError::from),
+        Err(_) => Ok(child.kill().await?),
+    }
+}
+
+pub(super) fn signal(child: &Child, signal: Signal) -> Result<(), CliError> {
+    let sent = kill_process(pid(child)?, signal);
+    sent.map_err(|error| CliError::Server(format!("no signal could be sent: {error}")))
+}
+
+pub(super) fn pid(child: &Child) -> Result<Pid, CliError> {
+    let raw = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    raw.ok_or_else(|| CliError::Server("a process of the installation has ended by itself".to_owned()))
+}
+
+/// What processes complain about while they are mistreated is not for the terminal.
+fn log(path: PathBuf) -> Result<Stdio, CliError> {
+    Ok(File::options().create(true).append(true).open(path)?.into())
+}
