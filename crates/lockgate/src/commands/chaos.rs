@@ -8,6 +8,7 @@ mod observer;
 mod process;
 mod proxy;
 mod stage;
+mod ways;
 mod work;
 
 use std::path::PathBuf;

@@ -29,16 +29,33 @@ async fn what_fails_hangs_and_is_slow_in_a_worker_is_run_again_until_it_has_ende
     assert!(rows[0]["repeated"].as_u64().is_some_and(|jobs| jobs > 0), "handlers failed: {rows:?}");
 }
 
-#[tokio::test]
-async fn when_the_scheduler_that_leads_is_killed_another_one_leads_and_what_waits_for_a_time_goes_on() {
+/// The rows of these faults on a cluster.
+async fn struck_cluster(faults: &[&str]) -> Vec<Value> {
     let ground = Ground::start();
     let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());
     let servers = ["--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
     let mut chaos = binary();
-    chaos.args(["--json", "chaos", "--cluster", "--quick", "--fault", "scheduler-kill"]).args(servers);
+    chaos.args(["--json", "chaos", "--cluster", "--quick"]).args(servers);
+    for fault in faults {
+        chaos.arg("--fault").arg(fault);
+    }
     let output = chaos.output().await.expect("it runs");
     assert!(output.status.success(), "{output:?}");
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    serde_json::from_slice(&output.stdout).expect("rows")
+}
+
+#[tokio::test]
+async fn one_process_that_is_cut_off_from_one_server_costs_nothing_while_the_others_go_on() {
+    let rows = struck_cluster(&["gateway-postgres-cut", "scheduler-redis-cut"]).await;
+    for row in &rows {
+        assert!(row["detected_ms"].is_u64() && row["recovered_ms"].is_u64(), "{row}");
+        assert_eq!((&row["lost"], &row["doubled"]), (&0.into(), &0.into()), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn when_the_scheduler_that_leads_is_killed_another_one_leads_and_what_waits_for_a_time_goes_on() {
+    let rows = struck_cluster(&["scheduler-kill"]).await;
     assert!(rows[0]["detected_ms"].is_u64(), "who was struck led, and somebody else leads now: {rows:?}");
     assert!(rows[0]["recovered_ms"].is_u64(), "{rows:?}");
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::fault::{Fault, Notice, Part};
 use super::ledger::{Tally, tally};
 use super::load::{Load, Work, ids};
-use super::observer::{Observer, leading, seen};
+use super::observer::{Observer, is_troubled, leading, seen};
 use super::proxy::Wire;
 use super::stage::Stage;
 use crate::error::CliError;
@@ -97,22 +97,14 @@ fn millis(span: Duration) -> u64 {
 
 /// Strikes once and counts.
 pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Result<Row, CliError> {
-    if fault.part == Part::Gateway {
-        stage.bring_worker_back().await?;
-        let gateway = Observer::at(stage.places(Part::Worker).swap_remove(0)).await?;
-        let first = async || gateway.held().await.iter().any(|(worker, _)| *worker == 0);
-        let there = gateway.until(Instant::now() + PATIENCE, first).await;
-        there.ok_or_else(|| halted("the worker did not attach to the gateway"))?;
-    }
-    let observer = Observer::at(stage.places(fault.part).swap_remove(0)).await?;
-    observer.until_complete(Instant::now() + PATIENCE).await.ok_or_else(|| halted("the workers did not attach"))?;
+    let observer = look_on(stage, fault.part).await?;
     let ways = stage.client_wires.iter().map(|wire| wire.url()).collect();
     // Ids are for the whole installation, which may have seen an earlier run.
     let random = getrandom::u32().map_err(|error| CliError::Usage(format!("no randomness: {error}")))?;
     let load = Load::start(observer.client(), ways, format!("{}-{random:08x}", fault.name())).await?;
     load.go_on(BEFORE).await?;
 
-    if !quick && [Part::Worker, Part::Gateway].contains(&fault.part) {
+    if !quick && (fault.part == Part::Worker || fault.part.is_at_gateway()) {
         tokio::time::sleep(QUIET).await;
     }
 
@@ -135,6 +127,20 @@ pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Resul
     Ok(Row::of(fault, fault.lasts(quick), tally(&ids(&acknowledged), &found), times))
 }
 
+/// From where the fault can be looked on, with everybody there.
+async fn look_on(stage: &mut Stage, part: Part) -> Result<Observer, CliError> {
+    if part.is_at_gateway() {
+        stage.bring_worker_back().await?;
+        let gateway = Observer::at(stage.places(Part::Worker).swap_remove(0)).await?;
+        let first = async || gateway.held().await.iter().any(|(worker, _)| *worker == 0);
+        let there = gateway.until(Instant::now() + PATIENCE, first).await;
+        there.ok_or_else(|| halted("the worker did not attach to the gateway"))?;
+    }
+    let observer = Observer::at(stage.places(part).swap_remove(0)).await?;
+    observer.until_complete(Instant::now() + PATIENCE).await.ok_or_else(|| halted("the workers did not attach"))?;
+    Ok(observer)
+}
+
 fn halted(what: &str) -> CliError {
     CliError::Server(what.to_owned())
 }
@@ -144,7 +150,7 @@ fn halted(what: &str) -> CliError {
 async fn aim(stage: &mut Stage, observer: Observer, part: Part) -> Result<Observer, CliError> {
     let deadline = Instant::now() + PATIENCE;
     match part {
-        Part::Scheduler => {
+        Part::Scheduler | Part::SchedulerRedis => {
             let schedulers = stage.schedulers();
             let leader = seen(deadline, AIM_EVERY, async || leading(&schedulers).await).await;
             stage.aim_at_scheduler(leader.ok_or_else(|| halted("no scheduler leads"))?);
@@ -190,6 +196,8 @@ struct Watching<'a> {
     ended: BTreeSet<String>,
     session: Option<String>,
     leader: Option<String>,
+    /// Who is asked whether it is ready.
+    asked: String,
     wires: Vec<Arc<Wire>>,
     dialled: u64,
 }
@@ -198,12 +206,14 @@ impl<'a> Watching<'a> {
     async fn begin(stage: &Stage, observer: &'a Observer, load: &'a Load, fault: Fault) -> Self {
         let session = observer.session_of(&stage.struck_worker()).await;
         let leader = observer.leader().await;
+        let asked = if fault.part == Part::SchedulerRedis { stage.struck_scheduler() } else { observer.api() };
         let wires = stage.struck_worker_wires();
         let dialled = wires.iter().map(|wire| wire.dialled()).sum();
         // Most ended long ago.
         let found = observer.found().await.unwrap_or_default();
         let ended = found.into_iter().filter(|job| job.well).map(|job| job.id).collect();
-        Self { observer, load, notice: fault.notice(), struck: Instant::now(), ended, session, leader, wires, dialled }
+        let (notice, struck) = (fault.notice(), Instant::now());
+        Self { observer, load, notice, struck, ended, session, leader, asked, wires, dialled }
     }
 
     async fn detected(&self) -> Option<Instant> {
@@ -227,7 +237,7 @@ impl<'a> Watching<'a> {
                 let another = async || self.observer.leader().await.is_some_and(|leader| leader != *before);
                 self.observer.until(deadline, another).await
             }
-            Notice::Readiness => self.observer.until(deadline, async || self.observer.is_troubled().await).await,
+            Notice::Readiness => self.observer.until(deadline, async || is_troubled(&self.asked).await).await,
         }
     }
 

@@ -13,6 +13,10 @@ pub(super) enum Part {
     Postgres,
     Redis,
     Nats,
+    /// The way of one gateway to PostgreSQL; the others go on.
+    GatewayPostgres,
+    /// The way of the scheduler that leads to Redis.
+    SchedulerRedis,
     Handlers,
     Disk,
     Clock,
@@ -76,10 +80,17 @@ impl Part {
             Self::Postgres => "postgres",
             Self::Redis => "redis",
             Self::Nats => "nats",
+            Self::GatewayPostgres => "gateway-postgres",
+            Self::SchedulerRedis => "scheduler-redis",
             Self::Handlers => "handlers",
             Self::Disk => "disk",
             Self::Clock => "clock",
         }
+    }
+
+    /// One gateway is concerned: who looks on does so from another one.
+    pub(super) const fn is_at_gateway(self) -> bool {
+        matches!(self, Self::Gateway | Self::GatewayPostgres)
     }
 }
 
@@ -114,6 +125,9 @@ impl Fault {
         };
         let mut all = of(processes, &[Blow::Kill, Blow::Stop]);
         all.extend(of(wires, &ON_THE_WIRE));
+        if cluster {
+            all.extend(of(&[Part::GatewayPostgres, Part::SchedulerRedis], &[Blow::Cut]));
+        }
         all.push(Self { part: Part::Handlers, blow: Blow::Fail });
         if !cluster {
             all.push(Self { part: Part::Disk, blow: Blow::Refuses });
@@ -143,7 +157,7 @@ impl Fault {
             (Part::Scheduler, _) => Notice::Lead,
             (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
             (Part::Worker, _) => Notice::Session,
-            (Part::Postgres | Part::Redis | Part::Nats, _) => Notice::Readiness,
+            (Part::Postgres | Part::Redis | Part::Nats | Part::SchedulerRedis, _) => Notice::Readiness,
             _ => Notice::Call,
         }
     }
@@ -153,7 +167,7 @@ impl Fault {
         let seconds = match (self.blow, self.part) {
             (Blow::Kill | Blow::Reset | Blow::Shift, _) => 0,
             // An edge is closed when its lease of 6 s ran out 4 s ago, or later.
-            (Blow::Stop, Part::Gateway | Part::Scheduler) => 15,
+            (Blow::Stop, Part::Gateway | Part::Scheduler) | (Blow::Cut, Part::GatewayPostgres) => 15,
             (Blow::Stop, _) => {
                 if quick {
                     6
@@ -186,6 +200,7 @@ mod tests {
             assert_eq!(names.len(), all.len());
             assert_eq!(names.contains("server-kill"), !cluster);
             assert_eq!(names.contains("postgres-half-open"), cluster);
+            assert_eq!(names.contains("gateway-postgres-cut"), cluster);
             assert!(names.contains("handlers-fail"));
         }
     }

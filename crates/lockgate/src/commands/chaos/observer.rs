@@ -84,7 +84,7 @@ impl Observer {
     }
 
     async fn line(&self) -> Option<Client> {
-        let at = self.at.lock().clone();
+        let at = self.api();
         let known = self.line.lock().as_ref().filter(|(to, _)| *to == at).map(|(_, client)| client.clone());
         if known.is_some() {
             return known;
@@ -125,17 +125,14 @@ impl Observer {
         self.sessions().await.is_some_and(|sessions| !sessions.iter().any(|(_, attached)| attached == session))
     }
 
-    /// Whether the process says that something is wrong with it.
-    pub(super) async fn is_troubled(&self) -> bool {
-        let url = format!("{}/readyz", self.at.lock());
-        let answer = timeout(CALL_WITHIN, traffic::get(&url)).await;
-        !answer.is_ok_and(|answer| answer.is_ok_and(|body| body.contains("\"status\":\"ready\"")))
+    /// Where it looks from.
+    pub(super) fn api(&self) -> String {
+        self.at.lock().clone()
     }
 
     /// Who sees to it that what waits for a time comes due.
     pub(super) async fn leader(&self) -> Option<String> {
-        let at = self.at.lock().clone();
-        let health = health(&at).await?;
+        let health = health(&self.api()).await?;
         let held = health["leaders"].as_array()?.iter().find(|leader| leader["lease"] == PUMP.0)?;
         held["holder"].as_str().map(str::to_owned)
     }
@@ -237,6 +234,12 @@ pub(super) async fn leading(apis: &[String]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether a process says that something is wrong with it.
+pub(super) async fn is_troubled(api: &str) -> bool {
+    let answer = timeout(CALL_WITHIN, traffic::get(&format!("{api}/readyz"))).await;
+    !answer.is_ok_and(|answer| answer.is_ok_and(|body| body.contains("\"status\":\"ready\"")))
 }
 
 /// What a process says of itself.

@@ -10,7 +10,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::super::bench::server::{launch, this_binary};
+use super::ways::Ways;
 use crate::error::CliError;
+use crate::servers::Servers;
 
 /// Jobs that a worker runs at once.
 const SLOTS: &str = "16";
@@ -23,13 +25,25 @@ pub(super) struct Process {
     pub(super) api: String,
     folder: PathBuf,
     arguments: Vec<String>,
+    /// To the servers that it shares with others, if it does.
+    pub(super) ways: Option<Ways>,
 }
 
 impl Process {
-    pub(super) async fn start(folder: PathBuf, arguments: Vec<String>) -> Result<Self, CliError> {
+    pub(super) async fn start(
+        folder: PathBuf,
+        mut arguments: Vec<String>,
+        servers: Option<&Servers>,
+    ) -> Result<Self, CliError> {
         std::fs::create_dir_all(&folder)?;
+        let mut ways = None;
+        if let Some(servers) = servers {
+            let (own, words) = Ways::to(servers).await?;
+            arguments.extend(words);
+            ways = Some(own);
+        }
         let (child, api) = Self::run(&folder, &arguments).await?;
-        Ok(Self { child, api, folder, arguments })
+        Ok(Self { child, api, folder, arguments, ways })
     }
 
     pub(super) async fn start_again(&mut self) -> Result<(), CliError> {

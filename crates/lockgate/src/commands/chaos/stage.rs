@@ -1,6 +1,5 @@
 //! An installation of our own: server processes, workers, and a wire on every way between them.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use tokio::sync::oneshot;
 use super::fault::{Blow, Fault, Part};
 use super::process::{self, Process};
 use super::proxy::Wire;
+use super::ways::{Ways, address};
 use crate::error::CliError;
 use crate::servers::Servers;
 
@@ -33,7 +33,6 @@ pub(super) struct Stage {
     worker_wires: Vec<Vec<Arc<Wire>>>,
     /// From the client to each gateway.
     pub(super) client_wires: Vec<Arc<Wire>>,
-    shared: Option<Shared>,
     /// Where each gateway is now.
     places: Vec<Place>,
     /// Which of the workers and of the schedulers the next blow is for.
@@ -45,13 +44,6 @@ pub(super) struct Stage {
 /// Where a process is: it may come back elsewhere.
 pub(super) type Place = Arc<Mutex<String>>;
 
-/// Ways to the servers of a cluster.
-struct Shared {
-    postgres: Wire,
-    redis: Wire,
-    nats: Wire,
-}
-
 impl Stage {
     pub(super) async fn start(servers: Option<&Servers>, quick: bool) -> Result<Self, CliError> {
         let folder = TempDir::with_prefix("lockgate-chaos-")?;
@@ -59,10 +51,6 @@ impl Stage {
         if quick {
             arguments.extend(["--lost-after", "3s"].map(str::to_owned));
         }
-        let shared = match servers {
-            Some(servers) => Some(Shared::between(servers, &mut arguments).await?),
-            None => None,
-        };
         let roles: &[(&str, usize)] = match servers {
             Some(_) => &[("gateway", 2), ("scheduler,orchestrator", 2)],
             None => &[("all", 1)],
@@ -72,7 +60,7 @@ impl Stage {
             for n in 0..*count {
                 let arguments = [arguments.as_slice(), &["--roles".to_owned(), (*roles).to_owned()]].concat();
                 let name = format!("{}-{n}", roles.split(',').next().unwrap_or_default());
-                processes.push(Process::start(folder.path().join(name), arguments).await?);
+                processes.push(Process::start(folder.path().join(name), arguments, servers).await?);
             }
         }
         let schedulers = processes.split_off(if servers.is_some() { 2 } else { 1 });
@@ -84,7 +72,6 @@ impl Stage {
             faulty: None,
             worker_wires: Vec::new(),
             client_wires: Vec::new(),
-            shared,
             places,
             worker_struck: 0,
             scheduler_struck: 0,
@@ -126,7 +113,7 @@ impl Stage {
     /// Gateways that can be asked while this part is struck, the best place to look first.
     pub(super) fn places(&self, struck: Part) -> Vec<Place> {
         let mut places = self.places.clone();
-        if struck == Part::Gateway {
+        if struck.is_at_gateway() {
             places.reverse();
         }
         places
@@ -135,6 +122,11 @@ impl Stage {
     /// Where the schedulers answer.
     pub(super) fn schedulers(&self) -> Vec<String> {
         self.schedulers.iter().map(|scheduler| scheduler.api.clone()).collect()
+    }
+
+    /// Where the one answers that the next blow is for.
+    pub(super) fn struck_scheduler(&self) -> String {
+        self.schedulers[self.scheduler_struck].api.clone()
     }
 
     pub(super) fn aim_at_scheduler(&mut self, n: usize) {
@@ -210,15 +202,21 @@ impl Stage {
     }
 
     fn wires(&self, part: Part) -> Vec<&Wire> {
-        let shared = self.shared.as_ref();
         match part {
             Part::Worker => self.worker_wires[self.worker_struck].iter().map(|wire| &**wire).collect(),
             Part::Client => self.client_wires.first().map(|wire| &**wire).into_iter().collect(),
-            Part::Postgres => shared.map(|shared| &shared.postgres).into_iter().collect(),
-            Part::Redis => shared.map(|shared| &shared.redis).into_iter().collect(),
-            Part::Nats => shared.map(|shared| &shared.nats).into_iter().collect(),
+            Part::Postgres => self.ways().map(|ways| &ways.postgres).collect(),
+            Part::Redis => self.ways().map(|ways| &ways.redis).collect(),
+            Part::Nats => self.ways().map(|ways| &ways.nats).collect(),
+            Part::GatewayPostgres => self.gateways[0].ways.iter().map(|ways| &ways.postgres).collect(),
+            Part::SchedulerRedis => self.schedulers[self.scheduler_struck].ways.iter().map(|ways| &ways.redis).collect(),
             Part::Server | Part::Gateway | Part::Scheduler | Part::Handlers | Part::Disk | Part::Clock => Vec::new(),
         }
+    }
+
+    /// Of every server process.
+    fn ways(&self) -> impl Iterator<Item = &Ways> {
+        self.gateways.iter().chain(&self.schedulers).filter_map(|process| process.ways.as_ref())
     }
 
     fn child(&mut self, part: Part) -> &mut Child {
@@ -261,55 +259,6 @@ impl Stage {
     }
 }
 
-impl Shared {
-    /// Wires to the servers, and the arguments that lead over them.
-    async fn between(servers: &Servers, arguments: &mut Vec<String>) -> Result<Self, CliError> {
-        let [database_url, redis_url, nats_urls] = servers.addresses();
-        let (postgres, database_url) = wired(&database_url).await?;
-        let (redis, redis_url) = wired(&redis_url).await?;
-        // One server is enough: the others of its cluster are not led over a wire.
-        let first = nats_urls.split(',').next().unwrap_or_default();
-        let (nats, nats_url) = wired(first).await?;
-        arguments.extend(servers.words_at([database_url, redis_url, nats_url]));
-        Ok(Self { postgres, redis, nats })
-    }
-}
-
-/// A wire to the server of a URL, and the URL over it.
-async fn wired(url: &str) -> Result<(Wire, String), CliError> {
-    let unusable = || CliError::Usage(format!("{url:?} has no plain host:port; chaos puts a wire before it"));
-    let place = place(url).ok_or_else(unusable)?;
-    let far = tokio::net::lookup_host(place).await?.next().ok_or_else(unusable)?;
-    let wire = Wire::to(far).await?;
-    let over = url.replacen(place, &wire.address.to_string(), 1);
-    Ok((wire, over))
-}
-
-/// The host and port in a URL.
-fn place(url: &str) -> Option<&str> {
-    let authority = url.split_once("://")?.1.split(['/', '?']).next()?;
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    place.contains(':').then_some(place)
-}
-
-fn address(api: &str) -> Result<SocketAddr, CliError> {
-    let place = place(api).and_then(|place| place.parse().ok());
-    place.ok_or_else(|| CliError::Server(format!("the server said that it listens on {api:?}")))
-}
-
 pub(super) fn worker_name(n: usize) -> String {
     format!("chaos-worker-{n}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_place_in_a_url_is_found_whatever_stands_around_it() {
-        assert_eq!(place("postgres://user:a@b@127.0.0.1:5432/db?x=y"), Some("127.0.0.1:5432"));
-        assert_eq!(place("redis://localhost:6379"), Some("localhost:6379"));
-        assert_eq!(place("http://127.0.0.1:80/"), Some("127.0.0.1:80"));
-        assert_eq!(place("postgres:///db?host=/run"), None);
-    }
 }
