@@ -62,6 +62,14 @@ pub(crate) fn checkpointing(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
+/// What this connection writes may not make the file larger.
+pub(crate) fn limit(conn: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page_bytes;
+    // 0 would only ask for the limit.
+    conn.pragma_update(None, "max_page_count", pages.max(1))
+}
+
 fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }

@@ -38,8 +38,9 @@ use crate::{connection, reads, schema};
 /// How much room the database may take.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Largest size of the database file in pages. Writes beyond it fail as if the disk were full.
-    pub pages_max: Option<u32>,
+    /// Largest size of the database file. Writes beyond it fail as if the disk were full. One that is larger already stays as
+    /// large as it is.
+    pub bytes_max: Option<u64>,
 }
 
 /// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
@@ -73,8 +74,8 @@ impl SqliteStore {
         schema::migrate(&mut conn)?;
         // Left by a process that ended while it overwrote free pages.
         conn.execute("DELETE FROM blanks", [])?;
-        if let Some(pages) = options.pages_max {
-            conn.pragma_update(None, "max_page_count", pages)?;
+        if let Some(bytes) = options.bytes_max {
+            connection::limit(&conn, bytes)?;
         }
         let readers = Readers::start(&database)?;
         let log =

@@ -14,6 +14,7 @@ mod logging;
 mod output;
 mod servers;
 mod session;
+mod size;
 mod slots;
 mod spans;
 mod view;

@@ -51,6 +51,19 @@ fn faults_that_make_no_sense_are_refused_with_the_name_of_the_flag() {
 }
 
 #[test]
+fn a_limit_of_the_disk_that_makes_no_sense_is_refused() {
+    let refusal = |words: &[&str]| {
+        let output = lockgate(&[&["serve", "--disk-limit"][..], words].concat());
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        stderr(&output)
+    };
+    assert!(refusal(&["much"]).contains("--disk-limit"));
+    assert!(refusal(&["1K"]).contains("--disk-limit must be at least 1M"));
+    let cluster = ["10M", "--database-url", "postgres://a", "--redis-url", "redis://b", "--nats-url", "nats://c"];
+    assert!(refusal(&cluster).contains("--disk-limit is for a folder of its own"));
+}
+
+#[test]
 fn help_and_version_are_answers() {
     for words in [&["--help"][..], &["--version"], &["submit", "--help"]] {
         let output = lockgate(words);

@@ -101,7 +101,10 @@ impl Trouble {
                 "is the database running, reachable from here, and are its address and credentials right? Nothing is \
                  acknowledged until it answers, and workers keep their results"
             }
-            Self::StoreFull => "make room on the Store's disk, or keep ended jobs for a shorter time (--retention)",
+            Self::StoreFull => {
+                "make room on the Store's disk, raise --disk-limit if there is one, or keep ended jobs for a shorter time \
+                 (--retention)"
+            }
             Self::StoreDamaged => "stop writing to it and look at the log; restore the Store from a backup if need be",
             Self::LoopStuck => {
                 "restart this process: nothing acknowledged is lost by that; keep its log, this is a defect worth reporting"

@@ -2,7 +2,6 @@
 
 mod manifest;
 mod restore;
-mod size;
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use serde::Serialize;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, bytes};
+use crate::size;
 use manifest::{MANIFEST, Manifest};
 pub(crate) use restore::Restore;
 

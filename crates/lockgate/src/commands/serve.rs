@@ -31,6 +31,7 @@ use crate::faults;
 use crate::logging::LogArgs;
 use crate::output::Output;
 use crate::servers::ServerArgs;
+use crate::size;
 use crate::spans::SpanArgs;
 use roles::{Cast, Role};
 use wiring::Server;
@@ -39,6 +40,8 @@ use wiring::Server;
 const ORPHAN_AFTER_MIN: Duration = Duration::from_secs(60);
 /// Shorter, and beats that are a little late cost jobs.
 const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
+/// Less has no room for anything beside the tables themselves.
+const DISK_LIMIT_MIN: u64 = 1 << 20;
 
 /// Run the server: API, scheduler and a built-in worker, on one data folder
 #[derive(Args, Debug)]
@@ -46,6 +49,10 @@ pub(crate) struct Serve {
     /// Folder that holds everything; made if it does not exist
     #[arg(long, env = "LOCKGATE_DATA", hide_env_values = true, default_value = "lockgate-data", value_name = "FOLDER")]
     data: PathBuf,
+
+    /// Most bytes of the database in that folder, such as 10G: new jobs are refused rather than the disk filled up
+    #[arg(long, env = "LOCKGATE_DISK_LIMIT", hide_env_values = true, value_parser = size::bytes, value_name = "BYTES")]
+    disk_limit: Option<u64>,
 
     /// What this process does
     #[arg(long, value_enum, value_delimiter = ',', default_value = "all", value_name = "ROLES")]
@@ -223,11 +230,21 @@ impl Serve {
         if self.lost_after < LOST_AFTER_MIN {
             return Err(CliError::Usage("--lost-after must be at least 3s".to_owned()));
         }
+        self.check_disk_limit()?;
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.relay.check(cast, self.servers.is_shared()?)?;
         self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
+    }
+
+    fn check_disk_limit(&self) -> Result<(), CliError> {
+        let text = match self.disk_limit {
+            Some(bytes) if bytes < DISK_LIMIT_MIN => "--disk-limit must be at least 1M",
+            Some(_) if self.servers.is_shared()? => "--disk-limit is for a folder of its own, not for PostgreSQL",
+            _ => return Ok(()),
+        };
+        Err(CliError::Usage(text.to_owned()))
     }
 
     fn check_addresses(&self) -> Result<(), CliError> {

@@ -5,12 +5,27 @@ use serde_json::Value;
 use super::cluster::Ground;
 use super::harness::binary;
 
+/// The rows of these faults. None of them broke a promise.
+async fn struck(faults: &[&str], more: &[&str]) -> Vec<Value> {
+    let mut chaos = binary();
+    chaos.args(["--json", "chaos", "--quick"]).args(more);
+    for fault in faults {
+        chaos.arg("--fault").arg(fault);
+    }
+    let output = chaos.output().await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("rows")
+}
+
+async fn struck_cluster(faults: &[&str]) -> Vec<Value> {
+    let ground = Ground::start();
+    let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());
+    struck(faults, &["--cluster", "--database-url", &database, "--redis-url", &redis, "--nats-url", &nats]).await
+}
+
 #[tokio::test]
 async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
-    let faults = ["--fault", "server-kill", "--fault", "worker-cut"];
-    let output = binary().args(["--json", "chaos", "--quick"]).args(faults).output().await.expect("it runs");
-    assert!(output.status.success(), "{output:?}");
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    let rows = struck(&["server-kill", "worker-cut"], &[]).await;
     assert_eq!(rows.iter().map(|row| &row["fault"]).collect::<Vec<_>>(), ["server-kill", "worker-cut"]);
     for row in &rows {
         assert_eq!((&row["lost"], &row["doubled"]), (&0.into(), &0.into()), "{row}");
@@ -22,26 +37,18 @@ async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
 
 #[tokio::test]
 async fn what_fails_hangs_and_is_slow_in_a_worker_is_run_again_until_it_has_ended_well() {
-    let output = binary().args(["--json", "chaos", "--quick", "--fault", "handlers-fail"]).output().await.expect("it runs");
-    assert!(output.status.success(), "{output:?}");
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    let rows = struck(&["handlers-fail"], &[]).await;
     assert_eq!((&rows[0]["lost"], &rows[0]["doubled"]), (&0.into(), &0.into()), "{rows:?}");
     assert!(rows[0]["repeated"].as_u64().is_some_and(|jobs| jobs > 0), "handlers failed: {rows:?}");
 }
 
-/// The rows of these faults on a cluster.
-async fn struck_cluster(faults: &[&str]) -> Vec<Value> {
-    let ground = Ground::start();
-    let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());
-    let servers = ["--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
-    let mut chaos = binary();
-    chaos.args(["--json", "chaos", "--cluster", "--quick"]).args(servers);
-    for fault in faults {
-        chaos.arg("--fault").arg(fault);
-    }
-    let output = chaos.output().await.expect("it runs");
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).expect("rows")
+#[tokio::test]
+async fn a_database_without_room_refuses_submits_says_why_and_goes_on_once_it_has_some() {
+    let rows = struck(&["disk-full"], &[]).await;
+    assert_eq!((&rows[0]["lost"], &rows[0]["doubled"]), (&0.into(), &0.into()), "{rows:?}");
+    assert!(rows[0]["detected_ms"].is_u64(), "a submit was refused for want of room: {rows:?}");
+    let lasted = rows[0]["lasted_ms"].as_u64();
+    assert!(rows[0]["recovered_ms"].as_u64() > lasted, "only room cures it: {rows:?}");
 }
 
 #[tokio::test]

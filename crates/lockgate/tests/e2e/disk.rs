@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::harness::{Client, PATIENCE, job, submit};
+use super::harness::{Client, PATIENCE, Server, all_jobs, job, submit};
 
 /// Ended jobs are looked for this often, so that the test need not wait for the default of a minute.
 const PRUNE_EVERY: Duration = Duration::from_millis(20);
@@ -30,10 +30,11 @@ struct Small {
 }
 
 /// A server in this process whose database may not grow beyond `pages`.
-async fn server_with_room_for(pages: u32) -> Small {
+async fn server_with_room_for(pages: u64) -> Small {
     let folder = TempDir::new().expect("a folder");
     let clock = Arc::new(ManualClock::default());
-    let store = SqliteStore::open_with(folder.path(), clock.clone(), Options { pages_max: Some(pages) }).expect("opened");
+    let store =
+        SqliteStore::open_with(folder.path(), clock.clone(), Options { bytes_max: Some(pages * 4096) }).expect("opened");
     let ports = Ports {
         store: Arc::new(store),
         lanes: Arc::new(MemoryLanes::default()),
@@ -99,4 +100,23 @@ async fn a_full_disk_refuses_jobs_until_there_is_room_again() {
     // The ended job is no longer kept, and its room is free.
     server.clock.advance(server.retention + Duration::from_secs(1));
     wait_until_accepted(client, "new").await;
+}
+
+#[tokio::test]
+async fn a_database_at_its_limit_refuses_jobs_clearly_and_goes_on_with_a_larger_one() {
+    const LIMIT_BYTES: u64 = 2 << 20;
+    let mut server = Server::start(&["--no-worker", "--disk-limit", "2M"]).await;
+    let (accepted, refused) = fill(&mut server.client().await).await;
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("the store is full"), "{refused:?}");
+    assert!(accepted > 0);
+    server.stop().await;
+    let size = std::fs::metadata(server.folder().join("lockgate.db")).expect("a database").len();
+    assert!(size <= LIMIT_BYTES, "{size}");
+
+    server.ask_for(&["--no-worker", "--disk-limit", "8M"]);
+    server.start_again().await;
+    let mut client = server.client().await;
+    assert_eq!(all_jobs(&mut client).await.len(), accepted, "what was acknowledged is there");
+    submit(&mut client, vec![large("new")]).await.expect("there is room again");
 }

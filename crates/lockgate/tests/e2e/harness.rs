@@ -151,6 +151,11 @@ impl Server {
         *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone()).await;
     }
 
+    /// The next process is started with these arguments instead.
+    pub(crate) fn ask_for(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+    }
+
     /// The next process works on another folder.
     pub(crate) fn move_to(&mut self, folder: TempDir) {
         self.folder = Arc::new(folder);

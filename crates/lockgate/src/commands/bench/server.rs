@@ -122,7 +122,7 @@ pub(in crate::commands) async fn launch(
     args: &[&str],
 ) -> Result<(Child, Started), CliError> {
     // Where it stands is said by its arguments alone.
-    for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL"] {
+    for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL", "LOCKGATE_DISK_LIMIT"] {
         command.env_remove(variable);
     }
     let mut child = command

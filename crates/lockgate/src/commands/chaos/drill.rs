@@ -114,6 +114,9 @@ pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Resul
     let work = async { tokio::join!(stage.suffer(fault, fault.lasts(quick), strikes), watching.recovered(struck)) };
     let ((suffered, recovered), detected) = both(work, watching.detected()).await;
     suffered?;
+    if fault.notice() == Notice::NoRoom && detected.is_none() {
+        return Err(halted("the database never ran out of room"));
+    }
     let since = |at: Option<Instant>| at.map(|at| at.duration_since(watching.struck));
     let times = (since(detected), since(recovered));
 
@@ -224,6 +227,10 @@ impl<'a> Watching<'a> {
                 self.observer.until(deadline, async || self.load.failed_since(self.struck).is_some()).await?;
                 self.load.failed_since(self.struck)
             }
+            Notice::NoRoom => {
+                self.observer.until(deadline, async || self.load.refused_since(self.struck).is_some()).await?;
+                self.load.refused_since(self.struck)
+            }
             Notice::Session => {
                 let session = self.session.as_deref()?;
                 self.observer.until(deadline, async || self.observer.is_detached(session).await).await
@@ -243,10 +250,10 @@ impl<'a> Watching<'a> {
 
     /// When everything acknowledged before the blow had ended, except for what ended in its usual time, and something submitted
     /// after it too.
-    async fn recovered(&self, struck: oneshot::Receiver<()>) -> Option<Instant> {
+    async fn recovered(&self, struck: oneshot::Receiver<Instant>) -> Option<Instant> {
         // Without a blow there is nothing to recover from.
-        struck.await.ok()?;
-        let (held_up, fresh) = tokio::join!(self.held_up_ended(), self.fresh_ended());
+        let since = struck.await.ok()?;
+        let (held_up, fresh) = tokio::join!(self.held_up_ended(), self.fresh_ended(since));
         let (held_up, fresh) = (held_up?, fresh?);
         Some(held_up.map_or(fresh, |held_up| held_up.max(fresh)))
     }
@@ -268,8 +275,8 @@ impl<'a> Watching<'a> {
         Some(last)
     }
 
-    async fn fresh_ended(&self) -> Option<Instant> {
-        let fresh = async || match self.load.acknowledged_since(self.struck) {
+    async fn fresh_ended(&self, since: Instant) -> Option<Instant> {
+        let fresh = async || match self.load.acknowledged_since(since) {
             Some(work) => self.observer.has_ended(&work).await,
             None => false,
         };

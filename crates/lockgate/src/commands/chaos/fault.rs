@@ -38,6 +38,8 @@ pub(super) enum Blow {
     Reset,
     /// Files may not grow: writes fail, and not as on a full disk.
     Refuses,
+    /// The database may not grow any more.
+    Full,
     /// One more worker, in which attempts fail, hang and are slow at random.
     Fail,
     /// The wall clock jumps.
@@ -55,6 +57,8 @@ pub(super) struct Fault {
 pub(super) enum Notice {
     /// A call of the client fails.
     Call,
+    /// A submit is refused for want of room.
+    NoRoom,
     /// The worker's session is no longer attached.
     Session,
     /// The worker dials again.
@@ -104,6 +108,7 @@ impl Blow {
             Self::HalfOpen => "half-open",
             Self::Reset => "reset",
             Self::Refuses => "refuses",
+            Self::Full => "full",
             Self::Fail => "fail",
             Self::Shift => "shift",
         }
@@ -130,7 +135,7 @@ impl Fault {
         }
         all.push(Self { part: Part::Handlers, blow: Blow::Fail });
         if !cluster {
-            all.push(Self { part: Part::Disk, blow: Blow::Refuses });
+            all.extend(of(&[Part::Disk], &[Blow::Refuses, Blow::Full]));
         }
         all.push(Self { part: Part::Clock, blow: Blow::Shift });
         all
@@ -154,6 +159,7 @@ impl Fault {
         match (self.part, self.blow) {
             // Retries are there for it.
             (_, Blow::Latency | Blow::Fail) => Notice::Nothing,
+            (_, Blow::Full) => Notice::NoRoom,
             (Part::Scheduler, _) => Notice::Lead,
             (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
             (Part::Worker, _) => Notice::Session,
@@ -178,6 +184,8 @@ impl Fault {
             (Blow::Latency | Blow::Cut | Blow::Refuses, _) => 3,
             // Long enough for attempts that fail twice.
             (Blow::Fail, _) => 6,
+            // The load takes seconds to fill what room is left.
+            (Blow::Full, _) => 12,
             // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
             (Blow::HalfOpen, Part::Worker) => 12,
             (Blow::HalfOpen, _) => 6,
@@ -201,6 +209,7 @@ mod tests {
             assert_eq!(names.contains("server-kill"), !cluster);
             assert_eq!(names.contains("postgres-half-open"), cluster);
             assert_eq!(names.contains("gateway-postgres-cut"), cluster);
+            assert_eq!(names.contains("disk-full"), !cluster);
             assert!(names.contains("handlers-fail"));
         }
     }

@@ -9,6 +9,7 @@ use lockgate_proto::v1;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tonic::{Code, Status};
 
 use super::super::bench::traffic::Client;
 use super::work::{DAG, DAG_TEXT, Kind};
@@ -43,7 +44,25 @@ impl Work {
 #[derive(Default)]
 struct Record {
     acknowledged: Vec<Work>,
-    failures: Vec<Instant>,
+    failures: Vec<(Instant, Failure)>,
+}
+
+/// Why a call came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// The server says that it is full.
+    NoRoom,
+    Other,
+}
+
+impl Record {
+    fn fail(&mut self, failure: Failure) {
+        self.failures.push((Instant::now(), failure));
+    }
+
+    fn first_failure(&self, since: Instant, wanted: impl Fn(Failure) -> bool) -> Option<Instant> {
+        self.failures.iter().find(|(at, failure)| *at > since && wanted(*failure)).map(|(at, _)| *at)
+    }
 }
 
 /// Ends when dropped.
@@ -90,7 +109,12 @@ impl Load {
 
     /// When a call first failed after `since`.
     pub(super) fn failed_since(&self, since: Instant) -> Option<Instant> {
-        self.record.lock().failures.iter().copied().find(|at| *at > since)
+        self.record.lock().first_failure(since, |_| true)
+    }
+
+    /// When a submit was first refused after `since` because the server was full.
+    pub(super) fn refused_since(&self, since: Instant) -> Option<Instant> {
+        self.record.lock().first_failure(since, |failure| failure == Failure::NoRoom)
     }
 }
 
@@ -112,16 +136,19 @@ async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, reco
     for way in ways.iter().cycle() {
         pace.tick().await;
         let Ok(Ok(client)) = timeout(CALL_WITHIN, client.again(way)).await else {
-            record.lock().failures.push(Instant::now());
+            record.lock().fail(Failure::Other);
             continue;
         };
         loop {
             pace.tick().await;
             let made = Instant::now();
             // The same jobs again elsewhere: a submit that was taken and not acknowledged is the same job.
-            let Some(ids) = submit(&client, batch.clone()).await else {
-                record.lock().failures.push(Instant::now());
-                break;
+            let ids = match submit(&client, batch.clone()).await {
+                Ok(ids) => ids,
+                Err(failure) => {
+                    record.lock().fail(failure);
+                    break;
+                }
             };
             let work = |(n, id): (usize, String)| Work { made, id, kind: Kind::of(serial + n) };
             record.lock().acknowledged.extend(ids.into_iter().enumerate().map(work));
@@ -137,15 +164,22 @@ fn next_batch(prefix: &str, serial: usize) -> Vec<v1::NewJob> {
 }
 
 /// The ids, in the order of the jobs, if every one was acknowledged.
-async fn submit(client: &Client, jobs: Vec<v1::NewJob>) -> Option<Vec<String>> {
+async fn submit(client: &Client, jobs: Vec<v1::NewJob>) -> Result<Vec<String>, Failure> {
     let mut stub = client.stub();
     let call = stub.submit_jobs(client.request(v1::SubmitJobsRequest { jobs }));
-    let answer = timeout(CALL_WITHIN, call).await.ok()?.ok()?.into_inner();
+    let answered = timeout(CALL_WITHIN, call).await.map_err(|_| Failure::Other)?;
+    let answer = answered.map_err(|status| failure(&status))?.into_inner();
     let id = |item: v1::submit_jobs_response::Item| match item.item {
         Some(v1::submit_jobs_response::item::Item::Job(job)) => Some(job.job_id),
         _ => None,
     };
-    answer.jobs.into_iter().map(id).collect()
+    answer.jobs.into_iter().map(id).collect::<Option<_>>().ok_or(Failure::Other)
+}
+
+/// A full store says so, and whoever is refused for another reason is not told this.
+fn failure(status: &Status) -> Failure {
+    let is_full = status.code() == Code::ResourceExhausted && status.message().contains("the store is full");
+    if is_full { Failure::NoRoom } else { Failure::Other }
 }
 
 async fn keep_starting(client: Client, ways: Vec<String>, prefix: String, record: Arc<Mutex<Record>>) {

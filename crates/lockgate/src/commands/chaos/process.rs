@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use lockgate_sqlite::backup::DATABASES;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -47,8 +48,25 @@ impl Process {
     }
 
     pub(super) async fn start_again(&mut self) -> Result<(), CliError> {
-        (self.child, self.api) = Self::run(&self.folder, &self.arguments).await?;
+        self.start_again_with(&[]).await
+    }
+
+    /// With more arguments, this once.
+    async fn start_again_with(&mut self, more: &[String]) -> Result<(), CliError> {
+        (self.child, self.api) = Self::run(&self.folder, &[self.arguments.as_slice(), more].concat()).await?;
         Ok(())
+    }
+
+    /// A clean end, and a new process whose database may grow by so many bytes; none: as it likes.
+    pub(super) async fn start_anew_with_room_for(&mut self, bytes: Option<u64>) -> Result<(), CliError> {
+        end(&mut self.child).await?;
+        let mut more = Vec::new();
+        if let Some(bytes) = bytes {
+            // After a clean end nothing of it is in the log any more.
+            let has = std::fs::metadata(self.folder.join(DATABASES[0]))?.len();
+            more = vec!["--disk-limit".to_owned(), (has + bytes).to_string()];
+        }
+        self.start_again_with(&more).await
     }
 
     async fn run(folder: &Path, arguments: &[String]) -> Result<(Child, String), CliError> {

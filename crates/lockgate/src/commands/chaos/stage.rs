@@ -8,6 +8,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 use tempfile::TempDir;
 use tokio::process::Child;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::fault::{Blow, Fault, Part};
 use super::process::{self, Process};
@@ -20,6 +21,8 @@ use crate::servers::Servers;
 const DELAY: Duration = Duration::from_millis(200);
 /// Of a worker whose handlers fail: often enough that every kind of job meets it, and much else goes on.
 const FAULTS: &str = "error=0.3,hang=0.02,slow=0.2:500ms";
+/// What a database that is about to be full has left: the server comes up with it, and the load fills it within seconds.
+const ROOM_BYTES: u64 = 1 << 20;
 pub(super) const WORKERS: usize = 2;
 
 pub(super) struct Stage {
@@ -153,16 +156,23 @@ impl Stage {
         self.worker_wires[self.worker_struck].clone()
     }
 
-    /// Strikes, says so, waits as long as the fault lasts, and lifts it.
+    /// Strikes, waits as long as the fault lasts, and lifts it. Says from when on somebody may recover; whoever waited for that
+    /// may have given up.
     pub(super) async fn suffer(
         &mut self,
         fault: Fault,
         lasts: Duration,
-        struck: oneshot::Sender<()>,
+        struck: oneshot::Sender<Instant>,
     ) -> Result<(), CliError> {
         self.strike(fault).await?;
-        // Whoever waited for it may have given up.
-        let _ = struck.send(());
+        if fault.blow == Blow::Full {
+            // What is still let in before there is no room is no recovery.
+            tokio::time::sleep(lasts).await;
+            self.lift(fault).await?;
+            let _ = struck.send(Instant::now());
+            return Ok(());
+        }
+        let _ = struck.send(Instant::now());
         tokio::time::sleep(lasts).await;
         self.lift(fault).await
     }
@@ -176,6 +186,7 @@ impl Stage {
             Blow::HalfOpen => self.wires(fault.part).iter().for_each(|wire| wire.silence()),
             Blow::Reset => self.wires(fault.part).iter().for_each(|wire| wire.reset()),
             Blow::Refuses => return self.limit_files(Some(1)),
+            Blow::Full => return self.restart_gateway_with(Some(ROOM_BYTES)).await,
             Blow::Fail => self.faulty = Some(self.faulty_worker()?),
             Blow::Shift => {}
         }
@@ -193,6 +204,7 @@ impl Stage {
             // A server may have ended over it, and a supervisor starts such a one again.
             Blow::Refuses if self.gateways[0].child.try_wait()?.is_some() => self.restart_gateway().await,
             Blow::Refuses => self.limit_files(None),
+            Blow::Full => self.restart_gateway_with(None).await,
             Blow::Fail => match self.faulty.take() {
                 Some(mut worker) => process::end(&mut worker).await,
                 None => Ok(()),
@@ -237,8 +249,18 @@ impl Stage {
     }
 
     async fn restart_gateway(&mut self) -> Result<(), CliError> {
-        let gateway = &mut self.gateways[0];
-        gateway.start_again().await?;
+        self.gateways[0].start_again().await?;
+        self.follow_gateway()
+    }
+
+    async fn restart_gateway_with(&mut self, room: Option<u64>) -> Result<(), CliError> {
+        self.gateways[0].start_anew_with_room_for(room).await?;
+        self.follow_gateway()
+    }
+
+    /// All ways lead to where it is now.
+    fn follow_gateway(&self) -> Result<(), CliError> {
+        let gateway = &self.gateways[0];
         let now_at = address(&gateway.api)?;
         self.client_wires[0].lead_to(now_at);
         self.worker_wires.iter().for_each(|wires| wires[0].lead_to(now_at));

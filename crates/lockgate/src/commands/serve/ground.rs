@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockgate_ports::memory::{MemoryBus, MemoryLanes};
 use lockgate_ports::{Bus, Clock, Counters, Entropy, Lanes, Store, StoreError};
-use lockgate_sqlite::SqliteStore;
+use lockgate_sqlite::{Options, SqliteStore};
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
@@ -41,7 +41,9 @@ impl Serve {
     }
 
     fn alone(&self, clock: &Arc<dyn Clock>, registry: &mut Registry) -> Result<Ground, CliError> {
-        let store = SqliteStore::open(&self.data, clock.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+        let options = Options { bytes_max: self.disk_limit };
+        let store = SqliteStore::open_with(&self.data, clock.clone(), options);
+        let store = store.map_err(|error| CliError::Usage(error.to_string()))?;
         let (fatal, store) = (store.fatal(), Arc::new(store));
         numbers::of_sqlite(registry, &store);
         let (lanes, bus) = (Arc::new(MemoryLanes::default()), Arc::new(MemoryBus::default()));

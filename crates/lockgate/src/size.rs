@@ -1,7 +1,7 @@
 //! Sizes as people write them.
 
 /// `1024`, `500K`, `20M`, `1G`.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size; write it like 500K, 20M or 1G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
