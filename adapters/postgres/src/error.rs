@@ -110,9 +110,17 @@ impl Fault {
     pub(crate) fn is_of_one_call(&self) -> bool {
         match self {
             Self::Row(_) => true,
-            Self::Sql(error) => error.as_db_error().is_some_and(|said| ["22", "23", "54"].contains(&class(said))),
+            Self::Sql(error) => error.as_db_error().is_some_and(is_of_a_row),
             Self::TimedOut | Self::Away(_) => false,
         }
+    }
+
+    /// A row is at fault, and would be tomorrow: a constraint, a trigger, a value that the server cannot hold. Whoever loses a
+    /// race for a name finds it taken at the next try, and whoever meets a raised guard reads it anew.
+    pub(crate) fn is_refused(&self) -> bool {
+        let Self::Sql(error) = self else { return false };
+        let passes = [SqlState::UNIQUE_VIOLATION, SqlState::DIVISION_BY_ZERO];
+        error.as_db_error().is_some_and(|said| is_of_a_row(said) && !passes.contains(said.code()))
     }
 
     /// The server itself said no, so that whatever was to be done was not. Its last words before it ends a session are not
@@ -142,6 +150,7 @@ impl Fault {
             Self::Sql(error) => match error.as_db_error() {
                 Some(said) if *said.code() == SqlState::DISK_FULL => StoreError::Full(text),
                 Some(said) if class(said) == "XX" => StoreError::Corrupt(text),
+                Some(_) if self.is_refused() => StoreError::Refused(text),
                 _ => StoreError::Unavailable(text),
             },
             Self::TimedOut | Self::Away(_) => StoreError::Unavailable(text),
@@ -153,7 +162,8 @@ impl Fault {
     pub(crate) fn in_commit(&self) -> StoreError {
         let rolled_back = match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| {
-                ["23", "53"].contains(&class(said)) || (class(said) == "40" && said.code().code() != COMPLETION_UNKNOWN)
+                let class = class(said);
+                is_of_a_row(said) || class == "53" || (class == "40" && said.code().code() != COMPLETION_UNKNOWN)
             }),
             _ => false,
         };
@@ -164,6 +174,11 @@ impl Fault {
 fn ends_the_session(said: &DbError) -> bool {
     let code = said.code().code();
     code.starts_with("57P") || code.starts_with("08") || code == COMPLETION_UNKNOWN
+}
+
+/// Data, constraints, checks of views, limits of the server, and what functions of the database raise.
+fn is_of_a_row(said: &DbError) -> bool {
+    ["22", "23", "44", "54", "P0"].contains(&class(said))
 }
 
 const COMPLETION_UNKNOWN: &str = "40003";

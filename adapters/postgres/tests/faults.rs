@@ -7,8 +7,9 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
-use lockgate_ports::{Jobs, Sessions, StoreError, Upkeep};
+use lockgate_ports::{ChangeError, Jobs, Sessions, StoreError, Upkeep};
 use lockgate_postgres::{Options, PostgresStore};
 use lockgate_testbed::Postgres;
 use proxy::{Cut, Proxy};
@@ -96,9 +97,40 @@ async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let mut broken = stage.births("broken", 1);
     broken[0].transition.job.life.state = JobState::Dispatched;
     let (bad, good) = tokio::join!(store.commit(broken), store.commit(stage.births("good", 3)));
-    assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
+    assert!(matches!(bad.as_deref(), Ok([Err(ChangeError::Refused(_))])), "{bad:?}");
     assert!(good.unwrap().iter().all(Result::is_ok));
     assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
+}
+
+/// Where the trigger fires: with the statement, or only with COMMIT.
+const TRIGGERS: [&str; 2] = [
+    "CREATE TRIGGER no BEFORE UPDATE ON jobs_hot",
+    "CREATE CONSTRAINT TRIGGER no AFTER UPDATE ON jobs_hot DEFERRABLE INITIALLY DEFERRED",
+];
+
+#[tokio::test]
+async fn a_job_that_a_trigger_refuses_fails_alone_in_its_call() {
+    for trigger in TRIGGERS {
+        let stage = Stage::new().await;
+        let store = PostgresStore::connect(stage.patient()).await.unwrap();
+        let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
+        store.commit(stage.births("job", 20)).await.unwrap();
+        let ids: Vec<JobId> = (0..20).map(|n| format!("job-{n:05}").into()).collect();
+        let jobs = store.load(&ids).await.unwrap().into_iter().flatten().collect::<Vec<_>>();
+        let client = stage::client(&stage.config).await;
+        let function =
+            "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$";
+        let when = "FOR EACH ROW WHEN (OLD.job_id = 'job-00013') EXECUTE FUNCTION no()";
+        client.batch_execute(&format!("{function}; {trigger} {when}")).await.unwrap();
+        let sent = store.commit(jobs.iter().map(|job| stage.dispatch(job, epoch)).collect()).await.unwrap();
+        for (n, result) in sent.iter().enumerate() {
+            let refused = matches!(result, Err(ChangeError::Refused(why)) if why.contains("not this one"));
+            assert!(if n == 13 { refused } else { result.is_ok() }, "job {n}: {result:?}");
+        }
+        assert_eq!(store.held(&"s".into()).await.unwrap().len(), 19);
+        client.batch_execute("DROP TRIGGER no ON jobs_hot").await.unwrap();
+        assert!(store.commit(vec![stage.dispatch(&jobs[13], epoch)]).await.unwrap()[0].is_ok());
+    }
 }
 
 #[tokio::test]

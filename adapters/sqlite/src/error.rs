@@ -54,6 +54,7 @@ impl Fault {
                 Some(ErrorCode::DiskFull) => StoreError::Full(text),
                 // Errors without a code are rusqlite's own: a column that is not what the schema says.
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => StoreError::Corrupt(text),
+                Some(_) if self.is_refused() => StoreError::Refused(text),
                 Some(_) => StoreError::Unavailable(text),
             },
         }
@@ -63,11 +64,17 @@ impl Fault {
     pub(crate) fn is_of_one_task(&self) -> bool {
         match self {
             Self::Row(_) => true,
-            Self::Sql(error) => matches!(
-                error.sqlite_error_code(),
-                None | Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
-            ),
+            Self::Sql(error) => error.sqlite_error_code().is_none() || self.is_refused(),
         }
+    }
+
+    /// A row is at fault, and would be tomorrow: a constraint, a trigger, a value that is too large.
+    pub(crate) fn is_refused(&self) -> bool {
+        let Self::Sql(error) = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+        )
     }
 
     /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
@@ -140,6 +147,18 @@ mod tests {
         assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
         assert!(!Fault::from(failure(ffi::SQLITE_CORRUPT)).is_of_one_row());
         assert!(Fault::Row("no".to_owned()).is_of_one_row());
-        assert!(Fault::from(failure(ffi::SQLITE_CONSTRAINT_CHECK)).is_of_one_task());
+    }
+
+    #[test]
+    fn what_a_row_is_refused_for_is_no_trouble_of_the_store() {
+        for code in [ffi::SQLITE_CONSTRAINT_CHECK, ffi::SQLITE_CONSTRAINT_TRIGGER, ffi::SQLITE_TOOBIG, ffi::SQLITE_MISMATCH]
+        {
+            let fault = Fault::from(failure(code));
+            assert!(matches!(fault.before_commit(), StoreError::Refused(_)), "{code}");
+            assert!(fault.is_of_one_task(), "{code}");
+        }
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_READONLY, ffi::SQLITE_PERM, ffi::SQLITE_CANTOPEN] {
+            assert!(matches!(Fault::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
+        }
     }
 }

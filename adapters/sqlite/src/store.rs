@@ -5,6 +5,7 @@ mod runs;
 mod schedules;
 mod tenants;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EdgeRow,
     EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated,
     SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached,
-    Unreadable, Upkeep,
+    Unreadable, Upkeep, in_parts,
 };
 use parking_lot::Mutex;
 use rusqlite::Transaction;
@@ -115,9 +116,12 @@ impl Jobs for SqliteStore {
         }
         let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
-        // Kept here too, so that the writing thread does not have to free it.
-        let shared = Arc::clone(&sheets);
-        self.writer.run(sheets.len(), move |ledger| ledger.commit(&shared)).await
+        let commit = |part: Range<usize>| {
+            // Kept here too, so that the writing thread does not have to free it.
+            let shared = Arc::clone(&sheets);
+            self.writer.run(part.len(), move |ledger| ledger.commit(&shared[part.clone()]))
+        };
+        in_parts(sheets.len(), commit, |_, why| Err(ChangeError::Refused(why))).await
     }
 
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {

@@ -9,13 +9,13 @@ use std::time::Duration;
 use lockgate_core::access::Credential;
 use lockgate_core::audit::Block;
 use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead};
-use lockgate_core::ids::JobSeq;
+use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{Duty, JobState};
 use lockgate_core::request::{JobRequest, Json, RunRef};
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::conformance::store::schedules_stage::{schedule, turn};
-use lockgate_ports::store::{RunChange, Runs, ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::store::{RunChange, RunRefusal, Runs, ScheduleChange, Schedules, SlotQuery, TurnConflict};
 use lockgate_ports::{
     Change, ChangeError, Credentials, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Tenants, Trail,
     Upkeep,
@@ -203,10 +203,54 @@ async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let mut broken = births(&stage, "broken", 1);
     broken[0].transition.job.life.state = JobState::Dispatched;
     let (bad, good) = tokio::join!(store.commit(broken), store.commit(births(&stage, "good", 3)));
-    assert!(matches!(bad, Err(StoreError::Unavailable(_))), "{bad:?}");
+    assert!(matches!(bad.as_deref(), Ok([Err(ChangeError::Refused(_))])), "{bad:?}");
     assert!(good.unwrap().iter().all(Result::is_ok));
     assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 3);
     assert_eq!(store.usage(&["acme".into()]).await.unwrap()[0].live, 3);
+}
+
+#[tokio::test]
+async fn a_job_that_a_trigger_refuses_fails_alone_in_its_call() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
+    store.commit(births(&stage, "job", 20)).await.unwrap();
+    let ids: Vec<JobId> = (0..20).map(|n| format!("job-{n}").into()).collect();
+    let jobs = store.load(&ids).await.unwrap().into_iter().flatten().collect::<Vec<_>>();
+    let other = rusqlite::Connection::open(stage.folder().join("lockgate.db")).unwrap();
+    let sql = "CREATE TRIGGER no BEFORE UPDATE ON jobs_hot WHEN old.seq = (SELECT seq FROM jobs WHERE job_id = 'job-13')
+        BEGIN SELECT RAISE(ABORT, 'not this one'); END";
+    other.execute_batch(sql).unwrap();
+    let sent = store.commit(jobs.iter().map(|job| stage.dispatch(job, epoch)).collect()).await.unwrap();
+    for (n, result) in sent.iter().enumerate() {
+        let refused = matches!(result, Err(ChangeError::Refused(why)) if why.contains("not this one"));
+        assert!(if n == 13 { refused } else { result.is_ok() }, "job {n}: {result:?}");
+    }
+    assert_eq!(store.held(&"s".into()).await.unwrap().len(), 19);
+    other.execute_batch("DROP TRIGGER no").unwrap();
+    assert!(store.commit(vec![stage.dispatch(&jobs[13], epoch)]).await.unwrap()[0].is_ok());
+}
+
+#[tokio::test]
+async fn a_run_or_a_schedule_that_a_trigger_refuses_is_told_from_an_outage() {
+    let stage = Stage::new();
+    let store = stage.open();
+    let other = rusqlite::Connection::open(stage.folder().join("lockgate.db")).unwrap();
+    for (table, column) in [("runs", "run_id"), ("schedules", "name")] {
+        let sql = format!("CREATE TRIGGER no_{table} BEFORE INSERT ON {table} WHEN new.{column} = 'bad'");
+        other.execute_batch(&format!("{sql} BEGIN SELECT RAISE(ABORT, 'not this one'); END")).unwrap();
+    }
+    let start = |id: &str| {
+        let text = r#"{"id":"x","dag":{"name":"etl","version":1},"tenant":"acme","actor":"ann","params":"{}","began_at":0}"#;
+        let head = RunHead { id: id.into(), version: 1, ..serde_json::from_str(text).unwrap() };
+        let (nodes, jobs, heard, audit, outbox) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        RunChange { head, nodes, jobs, heard, key: None, audit, outbox }
+    };
+    let begun = store.advance(["a", "bad", "b"].map(start).into()).await.unwrap();
+    assert!(matches!(begun[..], [Ok(_), Err(RunRefusal::Refused(_)), Ok(_)]), "{begun:?}");
+    let turned = store.turn(["a", "bad"].map(|name| turn(schedule("acme", name))).into()).await;
+    assert!(matches!(turned, Err(StoreError::Refused(_))), "{turned:?}");
+    assert!(store.turn(vec![turn(schedule("acme", "a"))]).await.unwrap()[0].is_ok(), "nothing of the call was written");
 }
 
 #[tokio::test]

@@ -45,6 +45,9 @@ impl Inner {
         let mut results = Vec::with_capacity(next.len());
         let mut offers = Vec::with_capacity(next.len());
         for (mut job, outcome) in next.drain(..).zip(committed) {
+            if let Err(error) = &outcome {
+                self.not_changed(&job.request.job_id, error);
+            }
             results.push(outcome.map(|seq| {
                 job.seq = seq;
                 let job = Arc::new(job);
@@ -84,8 +87,9 @@ impl Inner {
         let mut results = Vec::with_capacity(after.len());
         let mut done = Vec::with_capacity(after.len());
         for ((before, job, effects), outcome) in after.into_iter().zip(committed) {
-            if outcome.is_ok() {
-                done.push((before, job.clone(), effects));
+            match &outcome {
+                Ok(_) => done.push((before, job.clone(), effects)),
+                Err(error) => self.not_changed(&job.request.job_id, error),
             }
             results.push(outcome.map(|_| job));
         }
@@ -204,14 +208,14 @@ impl Inner {
                     Err(illegal) => results[place] = Some(Err(Undriven::Illegal(illegal))),
                 }
             }
-            let mut again = Vec::new();
-            let mut judged = Vec::new();
+            let (mut again, mut judged) = (Vec::new(), Vec::new());
             for ((place, job, input), outcome) in tried.into_iter().zip(self.commit(steps).await?) {
                 match outcome {
                     Ok(next) => {
                         judged.extend(newly_judged(&job, &next).then(|| next.clone()));
                         results[place] = Some(Ok(next));
                     }
+                    Err(ChangeError::Refused(why)) => results[place] = Some(Err(Undriven::Refused(why))),
                     Err(_) => again.push((place, job, input)),
                 }
             }
@@ -332,6 +336,14 @@ pub(crate) enum Undriven {
     /// Not decided: its evidence did not hold, others were faster too often, or what it is now cannot be read. Nothing may be
     /// concluded from it.
     Contended,
+    /// The Store does not take it. The job is as it was, and would be after the next try.
+    Refused(String),
+}
+
+impl Undriven {
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
 }
 
 impl From<Undriven> for ApiError {
@@ -339,6 +351,7 @@ impl From<Undriven> for ApiError {
         match undriven {
             Undriven::Illegal(illegal) => Self::State(illegal),
             Undriven::Contended => Self::Unavailable("the job keeps changing; try again".into()),
+            Undriven::Refused(why) => Self::refused("the job", &why),
         }
     }
 }

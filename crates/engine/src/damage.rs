@@ -1,14 +1,23 @@
 //! Rows that nobody here can decode. Those of a page are left out by the Store; those that are asked for by name are asked for one
-//! by one, so that none of them stops its neighbours.
+//! by one, so that none of them stops its neighbours. And rows that the Store does not take: they stay as they are.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use lockgate_core::dag::Run;
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Job;
-use lockgate_ports::{Met, StoreError, Unreadable};
+use lockgate_ports::{ChangeError, Met, RunRefusal, StoreError, Unreadable};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::Inner;
+
+/// What the Store did not take is left alone for so long by whoever would look sooner.
+const RESTS_FOR: Duration = Duration::from_secs(5);
+/// How many are remembered for that. More are tried as often as anybody looks.
+const RESTING_MAX: usize = 1_000;
 
 /// What is there under a name.
 pub(crate) enum Found<T> {
@@ -53,6 +62,33 @@ pub(crate) struct Damage {
     named: Unreadable,
     /// How many of those that the Store left out are in the metric.
     counted: AtomicU64,
+    /// Not taken by the Store.
+    refused: Unreadable,
+    pub(crate) jobs: Resting<JobId>,
+    pub(crate) runs: Resting<RunId>,
+}
+
+/// What the Store did not take a moment ago, and when.
+pub(crate) struct Resting<K>(Mutex<BTreeMap<K, Instant>>);
+
+impl<K> Default for Resting<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord + Clone> Resting<K> {
+    pub(crate) fn has(&self, row: &K) -> bool {
+        self.0.lock().get(row).is_some_and(|since| since.elapsed() < RESTS_FOR)
+    }
+
+    fn add(&self, row: &K) {
+        let mut resting = self.0.lock();
+        resting.retain(|_, since| since.elapsed() < RESTS_FOR);
+        if resting.len() < RESTING_MAX {
+            resting.insert(row.clone(), Instant::now());
+        }
+    }
 }
 
 impl Inner {
@@ -105,6 +141,39 @@ impl Inner {
         self.damage.named.tell(row, &why);
         self.metrics.unreadable(1);
         self.health.damaged(&format!("{row}: {why}"));
+    }
+
+    /// A change of a job did not go through. If its row is at fault, that is told: deciding again would change nothing.
+    pub(crate) fn not_changed(&self, id: &JobId, error: &ChangeError) {
+        if let ChangeError::Refused(why) = error {
+            self.damage.jobs.add(id);
+            self.cannot_write(&format!("job {id}"), why);
+        }
+    }
+
+    /// The same of a step of a run. One that lost against another is called again; the others wait for their next call.
+    pub(crate) fn not_stepped(&self, run: &RunId, refusal: &RunRefusal) {
+        match refusal {
+            RunRefusal::Conflict => self.orchestra.call([run.clone()]),
+            RunRefusal::Refused(why) => {
+                self.damage.runs.add(run);
+                self.cannot_write(&format!("run {run}"), why);
+            }
+            RunRefusal::Taken { .. } => {}
+        }
+    }
+
+    pub(crate) fn cannot_write(&self, row: &str, why: &str) {
+        if self.damage.refused.meet(row, &why) {
+            tracing::error!(
+                row,
+                why,
+                "the Store does not take a row, which stays as it is; its neighbours go on. Is there a trigger or a constraint \
+                 on its table that is not Lockgate's, or a value that the database cannot hold?"
+            );
+        }
+        self.metrics.refused_row();
+        self.health.refused(&format!("{row}: {why}"));
     }
 
     /// Tells of what the Store had to leave out since this was last asked.

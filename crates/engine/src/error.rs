@@ -56,6 +56,11 @@ impl ApiError {
         Self::NoSuch { what: "run", name: id.to_string() }
     }
 
+    /// The Store does not take this row, and would not at the next try.
+    pub(crate) fn refused(row: impl std::fmt::Display, why: &str) -> Self {
+        Self::Internal(format!("{row} was not stored: the Store does not take it ({why})"))
+    }
+
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid_argument",
@@ -83,7 +88,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Full(_) => Self::Exhausted(error.to_string()),
             StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) => Self::Unavailable(error.to_string()),
-            StoreError::Corrupt(_) => Self::Internal(error.to_string()),
+            StoreError::Corrupt(_) | StoreError::Refused(_) => Self::Internal(error.to_string()),
         }
     }
 }

@@ -122,6 +122,7 @@ pub struct Metrics {
     reaped: Family<ByReason, Counter>,
     ready_rows: Counter,
     unreadable_rows: Counter,
+    refused_rows: Counter,
     described: Arc<[Described]>,
     pub access: AccessMetrics,
     pub(crate) admission: AdmissionMetrics,
@@ -155,11 +156,15 @@ impl Metrics {
         let unreadable_rows = Counter::default();
         let help = "Rows of the Store that were passed by because they cannot be decoded; each counts whenever it is met";
         registry.register("store_unreadable_rows", help, unreadable_rows.clone());
+        let refused_rows = Counter::default();
+        let help = "Rows that the Store did not take, and that stayed as they were; each counts whenever it is tried";
+        registry.register("store_refused_rows", help, refused_rows.clone());
         Self {
             by_priority,
             reaped,
             ready_rows,
             unreadable_rows,
+            refused_rows,
             access: AccessMetrics::new(&mut registry),
             admission: AdmissionMetrics::new(&mut registry),
             families: FamilyMetrics::new(&mut registry),
@@ -260,6 +265,10 @@ impl Metrics {
 
     pub(crate) fn unreadable(&self, rows: u64) {
         self.unreadable_rows.inc_by(rows);
+    }
+
+    pub(crate) fn refused_row(&self) {
+        self.refused_rows.inc();
     }
 
     pub(crate) fn set_levels(&self, levels: &Levels) {

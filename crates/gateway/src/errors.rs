@@ -138,6 +138,7 @@ mod tests {
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
             (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),
             (ApiError::from(StoreError::Corrupt("bits".into())), 500, Code::Internal, "internal"),
+            (ApiError::from(StoreError::Refused("a trigger".into())), 500, Code::Internal, "internal"),
         ];
         for (error, http, grpc, reason) in table {
             assert_eq!(face(&error).http, http, "{error}");

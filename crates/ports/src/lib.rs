@@ -38,6 +38,6 @@ pub use store::{
     LogLine, MemoKey, Met, Misread, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
     RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
     Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict, Unattached, Unreadable, Upkeep, Usage,
-    has_labels,
+    has_labels, in_parts,
 };
 pub use tokens::{TokenError, Tokens};

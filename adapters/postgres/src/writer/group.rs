@@ -255,7 +255,11 @@ fn answer(group: Vec<Task>, answers: Result<Answered, Failed>) {
             return;
         }
         Err(Failed::Fault(fault)) => {
-            tracing::warn!(error = %fault, "a write failed and was rolled back");
+            match fault.is_refused() {
+                // Whoever asked names the row, once.
+                true => tracing::debug!(error = %fault, "a row was refused"),
+                false => tracing::warn!(error = %fault, "a write failed and was rolled back"),
+            }
             fault.before_commit()
         }
         Err(Failed::Known(error)) => error,

@@ -13,11 +13,13 @@ mod taken;
 mod transaction;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockgate_core::ids::JobSeq;
-use lockgate_ports::{ChangeError, StoreError};
+use lockgate_ports::store::RunRefusal;
+use lockgate_ports::{ChangeError, StoreError, in_parts};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
@@ -51,20 +53,28 @@ enum Work {
 
 struct Asked<S, A> {
     sheets: Arc<Vec<S>>,
+    /// Which of them.
+    part: Range<usize>,
     reply: oneshot::Sender<Result<A, StoreError>>,
+}
+
+impl<S, A> Asked<S, A> {
+    fn sheets(&self) -> &[S] {
+        &self.sheets[self.part.clone()]
+    }
 }
 
 impl Task {
     fn jobs(&self) -> Option<&[Sheet]> {
         match &self.work {
-            Work::Jobs(asked) => Some(&asked.sheets),
+            Work::Jobs(asked) => Some(asked.sheets()),
             Work::Runs(_) => None,
         }
     }
 
     fn runs(&self) -> Option<&[RunSheet]> {
         match &self.work {
-            Work::Runs(asked) => Some(&asked.sheets),
+            Work::Runs(asked) => Some(asked.sheets()),
             Work::Jobs(_) => None,
         }
     }
@@ -103,18 +113,29 @@ impl Writer {
     }
 
     pub(crate) async fn commit(&self, sheets: Vec<Sheet>) -> Result<Results, StoreError> {
-        let weight = sheets.iter().map(Sheet::weight).sum();
-        self.ask(sheets, weight, Work::Jobs).await
+        // Kept here too, so that the writing task does not have to free it.
+        let sheets = Arc::new(sheets);
+        let commit = |part: Range<usize>| {
+            let weight = sheets[part.clone()].iter().map(Sheet::weight).sum();
+            self.ask(Arc::clone(&sheets), part, weight, Work::Jobs)
+        };
+        in_parts(sheets.len(), commit, |_, why| Err(ChangeError::Refused(why))).await
     }
 
     pub(crate) async fn advance(&self, sheets: Vec<RunSheet>) -> Result<Vec<Stepped>, StoreError> {
-        let weight = sheets.iter().map(RunSheet::weight).sum();
-        self.ask(sheets, weight, Work::Runs).await
+        // Kept here too, so that the writing task does not have to free it.
+        let sheets = Arc::new(sheets);
+        let advance = |part: Range<usize>| {
+            let weight = sheets[part.clone()].iter().map(RunSheet::weight).sum();
+            self.ask(Arc::clone(&sheets), part, weight, Work::Runs)
+        };
+        in_parts(sheets.len(), advance, |_, why| Err(RunRefusal::Refused(why))).await
     }
 
     async fn ask<S, A>(
         &self,
-        sheets: Vec<S>,
+        sheets: Arc<Vec<S>>,
+        part: Range<usize>,
         weight: usize,
         work: impl FnOnce(Asked<S, A>) -> Work,
     ) -> Result<A, StoreError> {
@@ -125,9 +146,7 @@ impl Writer {
         let crowded = || StoreError::Unavailable("too many changes wait to be written; try again".to_owned());
         let room = room.map_err(|_| crowded())?.map_err(|_| crowded())?;
         let (reply, answer) = oneshot::channel();
-        // Kept here too, so that the writing task does not have to free it.
-        let sheets = Arc::new(sheets);
-        let work = work(Asked { sheets: Arc::clone(&sheets), reply });
+        let work = work(Asked { sheets, part, reply });
         self.queue.push(Task { work, weight, since, _room: room });
         // The task died with the work in its hands: nobody knows how far it came.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("a writing task has died".to_owned())))

@@ -1,5 +1,6 @@
 //! The part of the port that is about runs.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use lockgate_core::ids::{JobSeq, RunId, TenantId};
 use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
 use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
-use lockgate_ports::{Listing, StoreError};
+use lockgate_ports::{Listing, StoreError, in_parts};
 
 use super::SqliteStore;
 use crate::error::Fault;
@@ -38,10 +39,13 @@ impl Runs for SqliteStore {
         }
         let sheets = changes.into_iter().map(RunSheet::fill).collect::<Result<Vec<RunSheet>, Fault>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
-        // Kept here too, so that the writing thread does not have to free it.
-        let shared = Arc::clone(&sheets);
-        let weight = sheets.iter().map(RunSheet::weight).sum();
-        self.writer.run(weight, move |ledger| ledger.advance(&shared)).await
+        let advance = |part: Range<usize>| {
+            // Kept here too, so that the writing thread does not have to free it.
+            let shared = Arc::clone(&sheets);
+            let weight = sheets[part.clone()].iter().map(RunSheet::weight).sum();
+            self.writer.run(weight, move |ledger| ledger.advance(&shared[part.clone()]))
+        };
+        in_parts(sheets.len(), advance, |_, why| Err(RunRefusal::Refused(why))).await
     }
 
     async fn load_runs(&self, ids: &[RunId]) -> Result<Vec<Option<Run>>, StoreError> {

@@ -268,6 +268,9 @@ impl Desk {
     fn stop_on_failed_sync(&self, fault: &Fault) {
         if fault.is_failed_sync() {
             self.stop(StoreError::UnknownOutcome(fault.to_string()));
+        } else if fault.is_refused() {
+            // Whoever asked names the row, once.
+            tracing::debug!(error = %fault, "a row was refused");
         } else {
             tracing::warn!(error = %fault, "a write failed and was rolled back");
         }

@@ -272,7 +272,7 @@ impl Inner {
             match outcome {
                 Ok(_) => self.metrics.reaped(Reason::AgentLost, 1),
                 Err(Undriven::Illegal(_)) => {}
-                Err(Undriven::Contended) => continue,
+                Err(Undriven::Contended | Undriven::Refused(_)) => continue,
             }
             over.push(job.life.attempt.token.clone());
         }

@@ -9,13 +9,13 @@ use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Judgement;
-use lockgate_ports::{Bell, Claim, Settlement, SnapshotKind, StoreError};
+use lockgate_ports::{Bell, ChangeError, Claim, Settlement, SnapshotKind, StoreError};
 use tokio::time::Instant;
 
 use super::claim::by_pool;
 use super::seats::{Plan, Want};
 use super::sessions::Place;
-use crate::commit::Step;
+use crate::commit::{Step, Undriven};
 use crate::health::moved;
 use crate::traces::{Lap, Since};
 use crate::{Inner, Settings};
@@ -213,8 +213,16 @@ impl Inner {
         let jobs = stale.iter().map(|ticket| (ticket.job.clone(), Input::Judged)).collect();
         match self.drive(jobs).await {
             Ok(driven) => {
-                let moved = stale.into_iter().zip(driven).filter(|(_, outcome)| outcome.is_err()).map(|(ticket, _)| ticket);
-                self.look_again(moved.collect(), Doubt::Unknown).await;
+                let (mut moved, mut refused) = (Vec::new(), Vec::new());
+                for (ticket, outcome) in stale.into_iter().zip(driven) {
+                    match outcome {
+                        Ok(_) => {}
+                        Err(Undriven::Refused(_)) => refused.push(ticket),
+                        Err(_) => moved.push(ticket),
+                    }
+                }
+                self.set_aside(refused).await;
+                self.look_again(moved, Doubt::Unknown).await;
                 Ok(())
             }
             Err(error) => {
@@ -267,21 +275,37 @@ impl Inner {
         };
         let mut dispatched = Vec::with_capacity(outcomes.len());
         let mut claims = Vec::with_capacity(outcomes.len());
-        let mut moved = Vec::new();
+        let (mut moved, mut refused) = (Vec::new(), Vec::new());
         for (ticket, outcome) in sent.into_iter().zip(outcomes) {
             match outcome {
                 Ok(job) => {
                     claims.push(ticket.claiming);
                     dispatched.push(job);
                 }
+                Err(ChangeError::Refused(_)) => refused.push(ticket),
                 Err(_) => moved.push(ticket),
             }
         }
         self.metrics.dispatched(&dispatched);
         self.traces.sent(committing, claims.into_iter().zip(&dispatched));
         self.assign(dispatched);
+        self.set_aside(refused).await;
         self.look_again(moved, Doubt::Conflict).await;
         Ok(())
+    }
+
+    /// What the Store does not take. In its lane it would be claimed again at once, before all else that waits there: it stays
+    /// outside until the re-offers bring it back, and its place is free for another.
+    async fn set_aside(&self, tickets: Vec<Ticket>) {
+        if tickets.is_empty() {
+            return;
+        }
+        let aside = |ticket: Ticket| {
+            self.unreserve(&ticket);
+            gone_from(&ticket.claim)
+        };
+        self.ports.lanes.settle(tickets.into_iter().map(aside).collect()).await;
+        self.wake.dispatch.notify_one();
     }
 
     pub(super) fn assign(&self, jobs: Vec<Arc<Job>>) {

@@ -96,6 +96,10 @@ impl Inner {
                 Err(error) => {
                     self.health.cut_off(&error);
                     tracing::warn!(session = %session, %error, results = results.len(), "results could not be stored yet");
+                    // It will not pass, and must not hold up whatever else the worker says, who sends them again.
+                    if error.is_damage() {
+                        return;
+                    }
                     tokio::time::sleep(self.settings.start_flush).await;
                 }
             }
@@ -138,8 +142,8 @@ impl Inner {
                 Some(Ok(job)) if job.took_late(&result.token) => Acknowledged::Superseded,
                 Some(Ok(_)) => Acknowledged::Stored,
                 Some(Err(Undriven::Illegal(_))) | None => Acknowledged::Superseded,
-                // Not decided yet: the worker sends it again.
-                Some(Err(Undriven::Contended)) => continue,
+                // Not decided yet, or not stored: the worker keeps it and sends it again.
+                Some(Err(Undriven::Contended | Undriven::Refused(_))) => continue,
             };
             over.push(result.token.clone());
             superseded.extend((acknowledged == Acknowledged::Superseded).then(|| result.token.clone()));

@@ -22,6 +22,7 @@ pub enum Trouble {
     StoreDamaged,
     LoopStuck,
     RowsUnreadable,
+    RowsRefused,
     NoLeader,
     LanesAway,
     LanesAhead,
@@ -40,6 +41,7 @@ impl Trouble {
         Self::StoreDamaged,
         Self::LoopStuck,
         Self::RowsUnreadable,
+        Self::RowsRefused,
         Self::NoLeader,
         Self::LanesAway,
         Self::LanesAhead,
@@ -58,6 +60,7 @@ impl Trouble {
             Self::StoreDamaged => "store_damaged",
             Self::LoopStuck => "loop_stuck",
             Self::RowsUnreadable => "rows_unreadable",
+            Self::RowsRefused => "rows_refused",
             Self::NoLeader => "no_leader",
             Self::LanesAway => "lanes_away",
             Self::LanesAhead => "lanes_ahead",
@@ -79,6 +82,7 @@ impl Trouble {
             | Self::StoreDamaged
             | Self::LoopStuck => true,
             Self::RowsUnreadable
+            | Self::RowsRefused
             | Self::NoLeader
             | Self::LanesAway
             | Self::LanesAhead
@@ -113,6 +117,11 @@ impl Trouble {
                 "the row that is named is passed by, and its neighbours go on: upgrade this process if a newer version wrote it; \
                  else mend the row, or restore it from a backup. The log names each of them once"
             }
+            Self::RowsRefused => {
+                "the row that is named stays as it is, and its neighbours go on: is there a trigger or a constraint on its table \
+                 that is not Lockgate's, or a value that the database cannot hold? Once that is gone, the row goes on by itself. \
+                 The log names each of them once"
+            }
             Self::NoLeader => "start a process with the role that is named, or find out why the running ones do not lead",
             Self::LanesAway => "bring Redis back: until then nothing new is claimed, and submits and results go on",
             Self::LanesAhead => {
@@ -141,6 +150,7 @@ pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
         (stage == Stage::Starting).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
         stuck.map(|loops| (Trouble::LoopStuck, format!("these loops have not moved: {loops}"))),
         view.unreadable.as_ref().map(|row| (Trouble::RowsUnreadable, format!("a row of the Store cannot be read: {row}"))),
+        view.refused.as_ref().map(|row| (Trouble::RowsRefused, format!("the Store does not take a row: {row}"))),
         vacant.map(|leases| (Trouble::NoLeader, format!("nobody leads {leases}"))),
         lanes(view),
         (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
@@ -165,7 +175,9 @@ fn store(view: &HealthView) -> Option<(Trouble, String)> {
         }
         StoreState::Refuses(error) => {
             let trouble = match error {
-                StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) => Trouble::StoreRefusing,
+                StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_) => {
+                    Trouble::StoreRefusing
+                }
                 StoreError::Full(_) => Trouble::StoreFull,
                 StoreError::Corrupt(_) => Trouble::StoreDamaged,
             };

@@ -110,6 +110,8 @@ pub struct HealthView {
     pub store: StoreView,
     /// A row that could not be read lately, and why.
     pub unreadable: Option<Arc<str>>,
+    /// A row that the Store did not take lately, and why.
+    pub refused: Option<Arc<str>>,
     pub lanes: Condition,
     /// The version of the pools in the Store, if shared lanes have been following a later one for too long.
     pub lanes_ahead_of: Option<u64>,
@@ -182,6 +184,7 @@ impl Inner {
             up_for: self.watch.began.elapsed(),
             store: StoreView { took: seen.took(), state: seen.state },
             unreadable: self.health.damage(),
+            refused: self.health.refusal(),
             lanes: self.lanes.lock().clone(),
             lanes_ahead_of: self.config.behind_the_lanes(),
             bus_away: self.ports.bus.away(),

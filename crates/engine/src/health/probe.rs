@@ -36,7 +36,7 @@ impl StoreState {
             Self::Hangs => "hanging",
             Self::Refuses(StoreError::Full(_)) => "full",
             Self::Refuses(StoreError::Corrupt(_)) => "damaged",
-            Self::Refuses(StoreError::Unavailable(_) | StoreError::UnknownOutcome(_)) => "refusing",
+            Self::Refuses(StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_)) => "refusing",
         }
     }
 }

@@ -189,7 +189,7 @@ impl Inner {
             all &= driven.iter().all(|one| match one {
                 Ok(_) => true,
                 Err(Undriven::Illegal(illegal)) => over(illegal),
-                Err(Undriven::Contended) => false,
+                Err(Undriven::Contended | Undriven::Refused(_)) => false,
             });
         }
         if all {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::Settings;
 
-/// A row that cannot be read is told of for so long after it was last met: longer than everything is looked through.
+/// A row that cannot be read or written is told of for so long after it was last met: longer than everything is looked through.
 const TOLD_FOR: Duration = Duration::from_secs(300);
 
 pub(crate) struct Health {
@@ -26,8 +26,24 @@ pub(crate) struct Health {
     /// The longest that a trouble counts for while this edge is renewed all the same.
     defer_max: Duration,
     state: Mutex<State>,
-    /// A row that cannot be read, and when it was last met.
-    damage: Mutex<Option<(Instant, Arc<str>)>>,
+    /// A row that cannot be read.
+    damage: Lately,
+    /// A row that the Store does not take.
+    refusal: Lately,
+}
+
+/// What was last met, and when.
+#[derive(Default)]
+struct Lately(Mutex<Option<(Instant, Arc<str>)>>);
+
+impl Lately {
+    fn met(&self, what: &str) {
+        *self.0.lock() = Some((Instant::now(), what.into()));
+    }
+
+    fn told(&self) -> Option<Arc<str>> {
+        self.0.lock().as_ref().filter(|(at, _)| at.elapsed() < TOLD_FOR).map(|(_, what)| what.clone())
+    }
 }
 
 #[derive(Default)]
@@ -55,28 +71,46 @@ impl Health {
             trusted: settings.edge_renew * 2,
             defer_max: settings.defer_max,
             state: Mutex::default(),
-            damage: Mutex::default(),
+            damage: Lately::default(),
+            refusal: Lately::default(),
         }
     }
 
-    /// A call failed that workers wait for: what they report, or what is decided for them. A row that cannot be read says nothing
-    /// about whether others can be stored.
+    /// A call failed that workers wait for: what they report, or what is decided for them.
     pub(crate) fn cut_off(&self, error: &StoreError) {
+        if !self.tells_of_a_row(error) {
+            self.unheard();
+        }
+    }
+
+    /// Whether one row cannot be read or written, which says nothing about others. It is told of then.
+    fn tells_of_a_row(&self, error: &StoreError) -> bool {
         match error {
             StoreError::Corrupt(text) => self.damaged(text),
-            _ => self.unheard(),
+            StoreError::Refused(text) => self.refused(text),
+            StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::UnknownOutcome(_) => return false,
         }
+        true
     }
 
     /// Something cannot be read.
     pub(crate) fn damaged(&self, what: &str) {
-        *self.damage.lock() = Some((Instant::now(), what.into()));
+        self.damage.met(what);
     }
 
     /// What could not be read lately.
     pub(crate) fn damage(&self) -> Option<Arc<str>> {
-        let damage = self.damage.lock();
-        damage.as_ref().filter(|(at, _)| at.elapsed() < TOLD_FOR).map(|(_, what)| what.clone())
+        self.damage.told()
+    }
+
+    /// Something cannot be written.
+    pub(crate) fn refused(&self, what: &str) {
+        self.refusal.met(what);
+    }
+
+    /// What could not be written lately.
+    pub(crate) fn refusal(&self) -> Option<Arc<str>> {
+        self.refusal.told()
     }
 
     /// A worker spoke, and could not be taken up.
@@ -86,8 +120,8 @@ impl Health {
 
     /// Some other call failed. That says something only if this edge was not renewed lately either: its renewal may hang.
     pub(crate) fn store_failed(&self, error: &StoreError) {
-        if let StoreError::Corrupt(text) = error {
-            return self.damaged(text);
+        if self.tells_of_a_row(error) {
+            return;
         }
         let mut state = self.state.lock();
         let renewed = state.renewed.is_some_and(|at| at.elapsed() <= self.trusted);
@@ -106,9 +140,8 @@ impl Health {
     }
 
     pub(crate) fn not_renewed(&self, error: &StoreError) {
-        match error {
-            StoreError::Corrupt(text) => self.damaged(text),
-            _ => self.stood_still(),
+        if !self.tells_of_a_row(error) {
+            self.stood_still();
         }
     }
 
@@ -216,6 +249,22 @@ mod tests {
         // As soon as the edge is not renewed, nobody could be heard after all.
         health.not_renewed(&away());
         assert_eq!(judges(&health), (false, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_that_is_refused_defers_nobody_and_is_told_of_for_a_while() {
+        tokio::time::advance(SECOND * 60).await;
+        let health = Health::new(&Settings::default());
+        passing(&health, 30, |health, _| {
+            health.cut_off(&StoreError::Refused("job a: a trigger".to_owned()));
+            health.store_failed(&StoreError::Refused("job b: a trigger".to_owned()));
+        })
+        .await;
+        assert_eq!(judges(&health), (true, true));
+        assert_eq!(health.deferred(), Duration::ZERO);
+        assert_eq!((health.refusal().as_deref(), health.damage()), (Some("job b: a trigger"), None));
+        tokio::time::advance(TOLD_FOR).await;
+        assert_eq!(health.refusal(), None);
     }
 
     #[tokio::test(start_paused = true)]

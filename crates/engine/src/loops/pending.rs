@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
+use crate::commit::Undriven;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.expire_every).await {
@@ -52,7 +53,10 @@ impl Inner {
                 Err(error) if !error.is_damage() => return judged.and(Err(error)),
                 looked => judged = judged.and(looked),
             }
-            if !driven.is_empty() && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
+            // What the Store does not take takes no turn either, or it would be all that ever has one.
+            let refused = driven.iter().filter(|one| one.as_ref().is_err_and(Undriven::is_refused)).count();
+            left += refused;
+            if driven.len() > refused && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return judged;
             }
         }

@@ -107,7 +107,8 @@ impl Inner {
             let input = |job: Arc<Job>| (job, Input::GivenUp { reason, message: message.clone(), routing: routing.clone() });
             let driven = self.drive(old.into_iter().map(input).collect()).await?;
             // Conflicts mean that the configuration changed meanwhile: there is a new chance.
-            if last || driven.iter().any(Result::is_err) {
+            let conflicts = driven.iter().any(|one| one.as_ref().is_err_and(|undriven| !undriven.is_refused()));
+            if last || conflicts {
                 break;
             }
         }

@@ -156,6 +156,10 @@ impl Inner {
     }
 
     async fn scan(&self, job: Job) -> Result<Scan, StoreError> {
+        // A scan may cost a lot, and nobody could store what comes of it.
+        if self.damage.jobs.has(&job.request.job_id) {
+            return Ok(Scan::NotOwed);
+        }
         let detail = match self.ports.store.detail(&job.request.job_id).await {
             // It is owed until somebody can read it, and must not keep the others from being scanned.
             Err(error @ StoreError::Corrupt(_)) => {

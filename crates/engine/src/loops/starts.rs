@@ -25,6 +25,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn starts_once(&self) -> Result<(), StoreError> {
         let starts = self.edge.take_starts();
+        // Nobody waits for a start so much that it had to be tried ten times a second.
+        let (starts, resting): (Vec<_>, Vec<_>) =
+            starts.into_iter().partition(|(job, _)| !self.damage.jobs.has(&job.request.job_id));
+        if !resting.is_empty() {
+            self.edge.put_starts_back(resting.into_iter().map(|(job, _)| job).collect());
+        }
         let started = |(job, at): &(Arc<Job>, Timestamp)| {
             (job.clone(), Input::Started { token: job.life.attempt.token.clone(), at: *at })
         };
@@ -37,6 +43,7 @@ impl Inner {
                         Err(Undriven::Illegal(Illegal::Superseded | Illegal::Terminal(_))) => {
                             self.stop_held(held, held).await;
                         }
+                        Err(Undriven::Refused(_)) => self.edge.put_starts_back(vec![held.clone()]),
                         Err(_) => unclear.push(held.clone()),
                     }
                 }

@@ -12,6 +12,7 @@ use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 
 use crate::Inner;
+use crate::commit::Undriven;
 use crate::damage::Found;
 use crate::journal;
 use crate::metrics::Ended;
@@ -75,9 +76,7 @@ impl Inner {
                     Ok(())
                 }
                 Err(refusal) => {
-                    if refusal == RunRefusal::Conflict {
-                        self.orchestra.call([planned.live.run().head.id.clone()]);
-                    }
+                    self.not_stepped(&planned.live.run().head.id, &refusal);
                     Err(refusal)
                 }
             });
@@ -231,10 +230,12 @@ impl Inner {
         let jobs = jobs.into_iter().map(Found::there).zip(notes);
         let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
         let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
-        self.drive(live.map(stop).collect()).await?;
-        match unread {
-            0 => Ok(()),
-            jobs => Err(StoreError::Corrupt(format!("{jobs} jobs cannot be read, so they were not stopped"))),
+        let driven = self.drive(live.map(stop).collect()).await?;
+        let refused = driven.iter().filter(|one| one.as_ref().is_err_and(Undriven::is_refused)).count();
+        match (unread, refused) {
+            (0, 0) => Ok(()),
+            (0, jobs) => Err(StoreError::Refused(format!("{jobs} jobs cannot be written, so they were not stopped"))),
+            (jobs, _) => Err(StoreError::Corrupt(format!("{jobs} jobs cannot be read, so they were not stopped"))),
         }
     }
 

@@ -4,6 +4,7 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::RunHead;
 use lockgate_core::dag::plan::Order;
 use lockgate_core::ids::RunId;
+use lockgate_ports::RunRefusal;
 
 use super::Planned;
 use super::advance::why_stopped;
@@ -30,10 +31,14 @@ impl Inner {
                 self.surely_stop(next.stop_jobs.iter().map(|id| (id.clone(), why_stopped(&head))).collect()).await?;
             }
             let planned = Planned { audit: audit.clone(), ..Planned::step(live, before, next, Vec::new()) };
-            if self.advance(vec![planned]).await?.iter().all(Result::is_ok) {
-                // Wherever the steps are taken: something may be to be done at once.
-                self.orchestra.call([id.clone()]);
-                return Ok(head);
+            match self.advance(vec![planned]).await?.pop() {
+                Some(Ok(())) | None => {
+                    // Wherever the steps are taken: something may be to be done at once.
+                    self.orchestra.call([id.clone()]);
+                    return Ok(head);
+                }
+                Some(Err(RunRefusal::Refused(why))) => return Err(ApiError::refused(format_args!("run {id}"), &why)),
+                Some(Err(RunRefusal::Conflict | RunRefusal::Taken { .. })) => {}
             }
         }
         Err(ApiError::Unavailable("the run keeps changing; try again".into()))

@@ -20,6 +20,8 @@ pub(super) const NEWS_MAX: usize = 5_000;
 impl Inner {
     /// Tells these runs what they have not heard, and does what follows. A run that changed meanwhile is called again.
     pub(crate) async fn steps_once(&self, mut ids: Vec<RunId>) -> Result<(), StoreError> {
+        // What one that cannot move has not heard must not be all that there is to hear, round after round.
+        ids.retain(|id| !self.damage.runs.has(id));
         if ids.is_empty() {
             return Ok(());
         }

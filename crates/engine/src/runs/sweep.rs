@@ -26,7 +26,7 @@ impl Inner {
         };
         match swept {
             // What makes no sense makes none with the next try either: the pages behind it have their turn.
-            Err(error @ StoreError::Corrupt(_)) => {
+            Err(error) if error.is_damage() => {
                 self.health.store_failed(&error);
                 self.metrics.loops.failed("runs");
                 tracing::error!(%error, "a page of runs could not be planned anew; the sweep goes on behind it");

@@ -59,7 +59,8 @@ impl Inner {
             match outcome {
                 // Nobody else can take the id: it is there from an earlier try.
                 Ok(_) | Err(ChangeError::Taken(_)) => drop(news.begun.insert(target.clone(), Ok(()))),
-                Err(ChangeError::Conflict) => {}
+                // It is tried again when the schedule is turned next.
+                Err(ChangeError::Conflict | ChangeError::Refused(_)) => {}
             }
         }
         Ok(())
@@ -88,7 +89,7 @@ impl Inner {
             match answer {
                 // A conflict means that it has begun already.
                 Ok(()) | Err(RunRefusal::Conflict) => drop(news.begun.insert(target.clone(), Ok(()))),
-                Err(RunRefusal::Taken { .. }) => {}
+                Err(RunRefusal::Taken { .. } | RunRefusal::Refused(_)) => {}
             }
         }
         Ok(())

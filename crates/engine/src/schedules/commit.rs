@@ -1,11 +1,12 @@
 //! Turns become durable, in batches of a bounded size.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::schedule::{Outcome, Slot, Turn};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{ScheduleChange, StoreError, TurnConflict};
+use lockgate_ports::{ScheduleChange, StoreError, TurnConflict, in_parts};
 
 use super::awaited::key_of;
 use crate::Inner;
@@ -28,13 +29,26 @@ impl Decided {
     }
 }
 
+/// Why a turn was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unturned {
+    /// Somebody else turned the schedule.
+    Conflict,
+    /// The Store does not take it.
+    Refused(String),
+}
+
+impl From<TurnConflict> for Unturned {
+    fn from(_: TurnConflict) -> Self {
+        Self::Conflict
+    }
+}
+
+pub(crate) type Turned = Result<(), Unturned>;
+
 impl Inner {
     /// Commits turns, each alone; answers in the order given.
-    pub(crate) async fn commit_turns(
-        &self,
-        decided: Vec<Decided>,
-        now: Timestamp,
-    ) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+    pub(crate) async fn commit_turns(&self, decided: Vec<Decided>, now: Timestamp) -> Result<Vec<Turned>, StoreError> {
         let mut answers = Vec::with_capacity(decided.len());
         let mut decided = decided.into_iter().peekable();
         while decided.peek().is_some() {
@@ -48,7 +62,7 @@ impl Inner {
         Ok(answers)
     }
 
-    async fn commit_batch(&self, batch: Vec<Decided>, now: Timestamp) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+    async fn commit_batch(&self, batch: Vec<Decided>, now: Timestamp) -> Result<Vec<Turned>, StoreError> {
         let change = |Decided { turn, gone, audit }: Decided| ScheduleChange {
             schedule: turn.schedule,
             gone,
@@ -57,7 +71,19 @@ impl Inner {
             audit,
         };
         let changes: Vec<ScheduleChange> = batch.into_iter().map(change).collect();
-        let committed = self.ports.store.turn(changes.clone()).await;
+        let turn = |part: Range<usize>| {
+            let turning = self.ports.store.turn(changes[part].to_vec());
+            async move {
+                let turned = turning.await?;
+                Ok::<Vec<Turned>, StoreError>(turned.into_iter().map(|one| one.map_err(Unturned::from)).collect())
+            }
+        };
+        let refused = |at: usize, why: String| {
+            let (tenant, name) = key_of(&changes[at].schedule);
+            self.cannot_write(&format!("schedule {name} of {tenant}"), &why);
+            Err(Unturned::Refused(why))
+        };
+        let committed = in_parts(changes.len(), turn, refused).await;
         if let Err(error) = &committed {
             self.health.store_failed(error);
         }
@@ -76,13 +102,13 @@ impl Inner {
     /// What became of a commit whose outcome is unknown: the turn is ours if the schedule is as we left it. If it is not,
     /// somebody may have turned it since, or the commit may still come. That does not matter to a turn, which is decided anew
     /// from whatever is there; but an order would be followed twice.
-    async fn read_back(&self, changes: &[ScheduleChange]) -> Option<Vec<Result<(), TurnConflict>>> {
+    async fn read_back(&self, changes: &[ScheduleChange]) -> Option<Vec<Turned>> {
         let keys: Vec<_> = changes.iter().map(|change| key_of(&change.schedule)).collect();
         let stored = self.ports.store.load_schedules(&keys).await.ok()?;
         let ours = |(change, stored): (&ScheduleChange, Option<_>)| {
             let there = if change.gone { stored.is_none() } else { stored.as_ref() == Some(&change.schedule) };
             let is_order = !change.audit.is_empty();
-            if there { Some(Ok(())) } else { (!is_order).then_some(Err(TurnConflict)) }
+            if there { Some(Ok(())) } else { (!is_order).then_some(Err(Unturned::Conflict)) }
         };
         changes.iter().zip(stored).map(ours).collect()
     }

@@ -10,4 +10,4 @@ mod ends;
 mod round;
 
 pub(crate) use awaited::{Awaited, ScheduleKey};
-pub(crate) use commit::Decided;
+pub(crate) use commit::{Decided, Unturned};

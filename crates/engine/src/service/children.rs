@@ -185,6 +185,9 @@ impl Inner {
                         answers.insert(place, same_or_conflict(&request, hash, &taken));
                     }
                     Err(ChangeError::Conflict) => again.push((place, (request, hash))),
+                    Err(ChangeError::Refused(why)) => {
+                        answers.insert(place, Err(ApiError::refused(format_args!("job {}", request.job_id), &why)));
+                    }
                 }
             }
             if again.is_empty() {

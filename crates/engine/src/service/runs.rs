@@ -100,6 +100,7 @@ impl Engine {
             Ok(()) => Ok(StartedRun { run: id, dag: of, existing: false }),
             Err(RunRefusal::Taken { run, hash: first }) => self.same_run(caller, run, first == hash).await,
             Err(RunRefusal::Conflict) => Err(ApiError::Unavailable("the run could not begin; try again".into())),
+            Err(RunRefusal::Refused(why)) => Err(ApiError::refused(format_args!("run {id}"), &why)),
         }
     }
 

@@ -71,6 +71,9 @@ impl Engine {
                 match committed.next() {
                     Some(Ok(job)) => Ok(Submitted { job_id: request.job_id.clone(), state: job.state(), existing: false }),
                     Some(Err(ChangeError::Taken(taken))) => same_or_conflict(&request, hash, &taken),
+                    Some(Err(ChangeError::Refused(why))) => {
+                        Err(ApiError::refused(format_args!("job {}", request.job_id), &why))
+                    }
                     // Only a commit of unknown outcome that turned out not to have happened.
                     Some(Err(ChangeError::Conflict)) | None => {
                         Err(ApiError::Unavailable("not stored; send it again".into()))

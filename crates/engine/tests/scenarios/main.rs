@@ -22,6 +22,7 @@ mod policies;
 mod pools;
 mod posted;
 mod prefetch;
+mod refused;
 mod registry;
 mod repeats;
 mod rounds;

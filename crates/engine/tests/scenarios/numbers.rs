@@ -12,7 +12,7 @@ use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 use super::stage::{Hand, Stage, caller, job};
 
 /// Families that this load cannot move: their labels, and the test that does.
-const ELSEWHERE: [(&str, &str, &str); 13] = [
+const ELSEWHERE: [(&str, &str, &str); 14] = [
     ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
     ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
     ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),
@@ -24,6 +24,7 @@ const ELSEWHERE: [(&str, &str, &str); 13] = [
     ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
     ("lockgate_reaping_deferred_seconds", "", "crates/engine/src/metrics/loops.rs"),
     ("lockgate_stale_jobs", "state", "crates/engine/src/metrics/loops.rs"),
+    ("lockgate_store_refused_rows_total", "", "crates/engine/tests/scenarios/refused.rs"),
     ("lockgate_store_unreadable_rows_total", "", "crates/engine/tests/scenarios/spoilt.rs"),
     ("lockgate_worker_streams_cut_total", "", "crates/engine/tests/scenarios/unread.rs"),
 ];

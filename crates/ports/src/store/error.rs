@@ -19,16 +19,20 @@ pub enum StoreError {
     /// What was read makes no sense. A person must look.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// Nothing was written: a row or a statement is at fault and not the Store, which takes others. The same again fails the same
+    /// until a person looks.
+    #[error("the store does not take it: {0}")]
+    Refused(String),
 }
 
 impl StoreError {
     /// It is about what was asked for, not about the Store: the same question about something else may be answered.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Corrupt(_))
+        matches!(self, Self::Corrupt(_) | Self::Refused(_))
     }
 
     pub fn certainly_not_applied(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full(_))
+        matches!(self, Self::Unavailable(_) | Self::Full(_) | Self::Refused(_))
     }
 }
 
@@ -41,6 +45,9 @@ pub enum ChangeError {
     /// The id or the idempotency key of a new job already has a job.
     #[error("taken by job {}", .0.job_id)]
     Taken(Box<Taken>),
+    /// The Store does not take this row: a constraint, a trigger, a value that is too large. Deciding again does not help.
+    #[error("the store does not take it: {0}")]
+    Refused(String),
 }
 
 /// The job that already has an id or key.

@@ -26,6 +26,9 @@ pub trait Jobs: Send + Sync {
     /// Items of one call may touch the same job in sequence; one that continues a job inserted by the same call has no
     /// sequence number yet. Once an item is refused, later changes of the same job in the same call are too: they may
     /// build on it.
+    ///
+    /// An item that the Store cannot write is [`Refused`](ChangeError::Refused) alone. Its call is then done
+    /// [in parts](super::in_parts), each of them a call of its own.
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError>;
 
     /// Jobs by id, live or ended, in the order asked. If one of them cannot be decoded, none is told.

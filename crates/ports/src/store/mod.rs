@@ -9,6 +9,7 @@ mod error;
 mod jobs;
 mod keep;
 mod leases;
+mod parts;
 mod places;
 mod runs;
 mod schedules;
@@ -28,6 +29,7 @@ pub use jobs::{
 };
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::{LeaseRow, Leases};
+pub use parts::in_parts;
 pub use places::{next_place, places};
 pub use runs::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
 pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};

@@ -36,7 +36,7 @@ pub trait Runs: Send + Sync {
     /// The sequence numbers of the jobs it inserted.
     ///
     /// A head of version 1 inserts a new run, unless its key is taken. Any other replaces the head with version − 1. Items of
-    /// one call may take several steps of one run, in sequence.
+    /// one call may take several steps of one run, in sequence. One that the Store cannot write fails alone.
     async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError>;
 
     /// Whole runs by id, in the order asked. If one of them cannot be decoded, none is told.
@@ -150,6 +150,9 @@ pub enum RunRefusal {
     Conflict,
     #[error("the key is taken by run {run}")]
     Taken { run: RunId, hash: RequestHash },
+    /// The Store does not take a row of it. Deciding again does not help.
+    #[error("the store does not take it: {0}")]
+    Refused(String),
 }
 
 #[derive(Clone, Debug)]

@@ -16,7 +16,8 @@ pub trait Schedules: Send + Sync {
     ///
     /// Version 1 inserts a schedule whose name is free. Any other replaces the row with version − 1, or removes it. A fresh
     /// slot whose key is there already, or twice in its change, makes the change a conflict: a time is decided once. Items of
-    /// one call may take several turns of one schedule, in sequence.
+    /// one call may take several turns of one schedule, in sequence. If the Store cannot write one of them, the call is
+    /// [`Refused`](StoreError::Refused): whoever made it makes it [in parts](super::in_parts).
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError>;
 
     /// Schedules by tenant and name, in the order asked.

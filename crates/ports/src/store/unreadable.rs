@@ -61,7 +61,7 @@ impl Unreadable {
     }
 
     /// Whether it was met for the first time, and is to be named in the log.
-    fn meet(&self, row: &str, why: &dyn Display) -> bool {
+    pub fn meet(&self, row: &str, why: &dyn Display) -> bool {
         let mut kept = self.0.lock();
         kept.met.rows += 1;
         kept.met.latest = Some(format!("{row}: {why}").into());

@@ -10,7 +10,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Mint, SlotQuery, StoreError};
 
 use crate::error::ApiError;
-use crate::schedules::Decided;
+use crate::schedules::{Decided, Unturned};
 use crate::service::to_the_end;
 use crate::{Engine, Inner};
 
@@ -76,9 +76,15 @@ impl Inner {
                 }
             }
             for (answer, outcome) in answers.into_iter().zip(self.commit_turns(decided, now).await?) {
-                if outcome.is_ok() {
-                    self.schedules.call((caller.tenant.clone(), answer.name.clone()));
-                    done.insert(answer.name.clone(), answer);
+                match outcome {
+                    Ok(()) => {
+                        self.schedules.call((caller.tenant.clone(), answer.name.clone()));
+                        done.insert(answer.name.clone(), answer);
+                    }
+                    Err(Unturned::Refused(why)) => {
+                        return Err(ApiError::refused(format_args!("schedule {}", answer.name), &why));
+                    }
+                    Err(Unturned::Conflict) => {}
                 }
             }
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::ScheduleView;
 use crate::error::ApiError;
-use crate::schedules::Decided;
+use crate::schedules::{Decided, Unturned};
 use crate::service::to_the_end;
 use crate::{Engine, Inner};
 
@@ -93,10 +93,13 @@ impl Inner {
             };
             let audit = vec![self.entry(caller, action, &schedule.name, &detail)];
             let gone = matches!(order, Order::Remove);
-            let committed = self.commit_turns(vec![Decided { turn: turn.clone(), gone, audit }], now).await?;
-            if committed.iter().all(Result::is_ok) {
-                self.schedules.call((schedule.tenant.clone(), schedule.name.clone()));
-                return Ok(turn);
+            match self.commit_turns(vec![Decided { turn: turn.clone(), gone, audit }], now).await?.pop() {
+                Some(Ok(())) | None => {
+                    self.schedules.call((schedule.tenant.clone(), schedule.name.clone()));
+                    return Ok(turn);
+                }
+                Some(Err(Unturned::Refused(why))) => return Err(ApiError::refused(format_args!("schedule {name}"), &why)),
+                Some(Err(Unturned::Conflict)) => {}
             }
         }
         Err(ApiError::Unavailable("the schedule keeps changing; try again".into()))

@@ -21,7 +21,7 @@ async fn owner(h: &StoreHarness, tenant: &str, id: &str, key: &str) -> Found<Opt
     let committed = match h.commit(birth).await? {
         Ok(_) => None,
         Err(ChangeError::Taken(taken)) => Some(*taken),
-        Err(ChangeError::Conflict) => return Err("a submit cannot conflict".into()),
+        Err(error) => return Err(error.to_string().into()),
     };
     assert_eq!(asked, committed);
     Ok(committed)

@@ -24,7 +24,7 @@ async fn owner(h: &StoreHarness, start: RunChange) -> Found<Option<(RunId, u8)>>
     let found = match h.advance(start).await? {
         Ok(_) => None,
         Err(RunRefusal::Taken { run, hash }) => Some((run, hash.0[0])),
-        Err(RunRefusal::Conflict) => return Err("the start conflicts".into()),
+        Err(refusal) => return Err(refusal.to_string().into()),
     };
     assert_eq!(asked, found);
     Ok(found)

@@ -9,7 +9,7 @@ use lockgate_core::pools::RoutingId;
 use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 
-use super::data::{Data, Key, Row, Session, Source};
+use super::data::{Data, Key, REFUSED, Row, Session, Source};
 use crate::store::SnapshotKind;
 use crate::store::{Change, ChangeError, KEY_LIFE, MemoKey, OutboxEntry, OutboxRow, Taken};
 
@@ -109,6 +109,7 @@ impl Data {
                 .owner(owner, by_key)
                 .map_or(ChangeError::Conflict, |taken| ChangeError::Taken(Box::new(taken))));
         }
+        self.takes(&request.job_id)?;
         self.last_seq += 1;
         let seq = JobSeq(self.last_seq);
         if let Some(key) = key {
@@ -138,8 +139,11 @@ impl Data {
         if call.refused.contains(id) || (unnumbered && seq.0 <= call.last_seq) {
             return Err(ChangeError::Conflict);
         }
-        let row = self.jobs.get_mut(&seq).filter(|row| row.job.version + 1 == transition.job.version);
-        let row = row.ok_or(ChangeError::Conflict)?;
+        if self.jobs.get(&seq).is_none_or(|row| row.job.version + 1 != transition.job.version) {
+            return Err(ChangeError::Conflict);
+        }
+        self.takes(id)?;
+        let row = self.jobs.get_mut(&seq).ok_or(ChangeError::Conflict)?;
         // S-8: a new life has no result of the one before.
         let before = row.result.take().filter(|_| row.job.life.no == transition.job.life.no);
         row.job.version = transition.job.version;
@@ -150,6 +154,14 @@ impl Data {
             row.result = transition.result.or(before);
         }
         Ok(seq)
+    }
+
+    fn takes(&mut self, id: &JobId) -> Result<(), ChangeError> {
+        if !self.refused.contains(id) {
+            return Ok(());
+        }
+        self.refusals += 1;
+        Err(ChangeError::Refused(REFUSED.to_owned()))
     }
 
     pub(super) fn taken(&self, request: &JobRequest, now: Timestamp) -> Option<Taken> {

@@ -55,7 +55,16 @@ pub(super) struct Data {
     pub(super) spoilt_runs: BTreeSet<RunId>,
     pub(super) spoilt_schedules: BTreeSet<ScheduleName>,
     pub(super) unreadable: Arc<Unreadable>,
+    /// Jobs, runs and schedules whose rows are not taken when they change.
+    pub(super) refused: BTreeSet<JobId>,
+    pub(super) refused_runs: BTreeSet<RunId>,
+    pub(super) refused_schedules: BTreeSet<ScheduleName>,
+    /// How often one of them was not.
+    pub(super) refusals: usize,
 }
+
+/// Why.
+pub(super) const REFUSED: &str = "a trigger is in the way";
 
 /// Tenant and name.
 pub(super) type ScheduleName = (TenantId, Arc<str>);

@@ -122,9 +122,32 @@ impl MemoryStore {
         self.open().0.spoilt_schedules.extend(schedules);
     }
 
-    /// Every row can be decoded again.
+    /// Changes of these jobs are not taken from now on, as if somebody had put a trigger in their way.
+    pub fn refuse(&self, jobs: impl IntoIterator<Item = JobId>) {
+        self.open().0.refused.extend(jobs);
+    }
+
+    /// The same of runs.
+    pub fn refuse_runs(&self, runs: impl IntoIterator<Item = RunId>) {
+        self.open().0.refused_runs.extend(runs);
+    }
+
+    /// The same of schedules, by tenant and name.
+    pub fn refuse_schedules(&self, schedules: impl IntoIterator<Item = (TenantId, Arc<str>)>) {
+        self.open().0.refused_schedules.extend(schedules);
+    }
+
+    /// How often somebody tried all the same.
+    pub fn refusals(&self) -> usize {
+        self.open().0.refusals
+    }
+
+    /// Every row can be decoded and written again.
     pub fn mend(&self) {
         let (mut data, _) = self.open();
+        data.refused.clear();
+        data.refused_runs.clear();
+        data.refused_schedules.clear();
         data.spoilt.clear();
         data.spoilt_runs.clear();
         data.spoilt_schedules.clear();

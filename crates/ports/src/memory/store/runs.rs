@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
-use lockgate_core::job::Job;
+use lockgate_core::job::{Job, Transition};
 use lockgate_core::request::RequestHash;
 use lockgate_core::time::Timestamp;
 
-use super::data::{Data, News, RunRow, Source, TakenKey};
+use super::data::{Data, News, REFUSED, RunRow, Source, TakenKey};
 use crate::store::{DagRow, KEY_LIFE, NewDag, RunChange, RunRefusal};
 
 impl Data {
@@ -27,6 +27,11 @@ impl Data {
     /// checked as a whole before anything of it is written.
     pub(super) fn advance(&mut self, change: RunChange, now: Timestamp) -> Result<Vec<JobSeq>, RunRefusal> {
         self.admits(&change, now)?;
+        let is_refused = |birth: &Transition| self.refused.contains(&birth.job.request.job_id);
+        if self.refused_runs.contains(&change.head.id) || change.jobs.iter().any(is_refused) {
+            self.refusals += 1;
+            return Err(RunRefusal::Refused(REFUSED.to_owned()));
+        }
         let RunChange { head, nodes, jobs, heard, key, audit, outbox } = change;
         let (id, version) = (head.id.clone(), head.version);
         if let Some(key) = key.filter(|_| version == 1) {

@@ -9,13 +9,18 @@ use lockgate_core::schedule::{Outcome, Schedule, Series, Slot, SlotKey};
 use lockgate_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::data::{Data, ScheduleName, Slots};
+use super::data::{Data, REFUSED, ScheduleName, Slots};
 use crate::store::{Cursor, Listing, ScheduleChange, Schedules, SlotQuery, StoreError, TurnConflict, next_place, places};
 
 #[async_trait]
 impl Schedules for MemoryStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         let (mut data, _) = self.open();
+        let name = |change: &ScheduleChange| (change.schedule.tenant.clone(), Arc::clone(&change.schedule.name));
+        if changes.iter().any(|change| data.refused_schedules.contains(&name(change))) {
+            data.refusals += 1;
+            return Err(StoreError::Refused(REFUSED.to_owned()));
+        }
         Ok(changes.into_iter().map(|change| data.turn(change)).collect())
     }
 
