@@ -32,7 +32,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
