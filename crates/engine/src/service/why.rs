@@ -4,6 +4,7 @@ use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
 use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
 use lockgate_core::lane::Shape;
+use lockgate_core::output::OutputDecision;
 use lockgate_core::placement::{PoolLook, Refusal, WorkerLook};
 use lockgate_core::pools::{DispatchMode, Unrouted};
 use lockgate_core::request::Caller;
@@ -25,7 +26,8 @@ pub struct Why {
     pub next_step: String,
     /// When it is looked at next, if a time is known.
     pub next_at: Option<Timestamp>,
-    /// The policy snapshot and rule of the current attempt.
+    /// The policy snapshot and rule that it is where it is by: that of the result, if that holds it back, else that of the
+    /// current attempt.
     pub rule: Option<String>,
     /// Pools of its route, first choice first, with their workers.
     pub pools: Vec<PoolConsidered>,
@@ -86,14 +88,13 @@ impl Inner {
     }
 
     async fn explain(&self, job: &Job) -> Why {
-        let verdict = job.life.attempt.verdict.as_ref();
         let mut why = Why {
             state: job.state(),
             reason: String::new(),
             summary: String::new(),
             next_step: String::new(),
             next_at: None,
-            rule: verdict.map(|v| format!("{}#{} ({})", v.snapshot, v.rule, v.reason)),
+            rule: rule_of(job),
             pools: Vec::new(),
             limits: Vec::new(),
             tries: None,
@@ -172,6 +173,17 @@ impl Inner {
         let own = self.edge.views().into_iter().filter(|view| view.profile.pool == *name);
         let held = u32::try_from(own.map(|view| view.busy).sum::<usize>()).unwrap_or(u32::MAX);
         Some(LimitView { key: format!("pool/{name}").into(), max: Some(max), held, again_at: None, full: held >= max })
+    }
+}
+
+/// What let a job start says nothing about why its result does not come out.
+fn rule_of(job: &Job) -> Option<String> {
+    let named = |snapshot: &str, rule: &str, reason: &str| format!("{snapshot}#{rule} ({reason})");
+    let withheld = job.life.output.as_ref().filter(|_| job.state() == JobState::OutputQuarantined);
+    match (withheld.and_then(|check| check.verdict.as_deref()), job.life.attempt.verdict.as_deref()) {
+        (Some(verdict), _) => Some(named(&verdict.snapshot, &verdict.rule, &verdict.reason)),
+        (None, Some(verdict)) => Some(named(&verdict.snapshot, &verdict.rule, &verdict.reason)),
+        (None, None) => None,
     }
 }
 
@@ -300,9 +312,15 @@ impl Why {
 
     fn ended(&mut self, job: &Job, state: JobState) {
         let why = job.life.last_error.as_ref().filter(|_| state != JobState::Succeeded);
-        let summary = match why {
-            Some(failure) => format!("It ended as {state} ({}): {}", failure.reason.as_str(), failure.message),
-            None => format!("It ended as {state}."),
+        let unreleased = job.life.output.as_ref().filter(|check| check.released_by.is_none());
+        let verdict = unreleased.and_then(|check| check.verdict.as_deref());
+        let redacted = verdict.filter(|verdict| verdict.decision == OutputDecision::Redact);
+        let summary = match (why, redacted) {
+            (Some(failure), _) => format!("It ended as {state} ({}): {}", failure.reason.as_str(), failure.message),
+            (None, Some(verdict)) => {
+                format!("It ended as {state}. Rule {} redacted its result: {}", verdict.rule, verdict.reason)
+            }
+            (None, None) => format!("It ended as {state}."),
         };
         let verdict = job.life.attempt.verdict.as_ref().filter(|_| state == JobState::Denied);
         let remedy = verdict.and_then(|verdict| verdict.remediations.first());

@@ -48,6 +48,9 @@ async fn a_held_result_comes_out_redacted_and_never_raw() {
     assert!(!result.contains("AKIA") && result.contains("REDACTED") && result.contains("ok"), "{result}");
     let verdict = done.life.output.and_then(|check| check.verdict).expect("checked");
     assert_eq!((&*verdict.rule, verdict.findings.len()), ("hold-secrets", 1));
+    let why = stage.engine.why(&caller(), &id).await.expect("explained");
+    assert!(why.summary.contains("Rule hold-secrets redacted its result"), "{why:?}");
+    assert!(why.rule.as_ref().is_some_and(|rule| rule.ends_with("#default (fine)")), "what let it start: {why:?}");
     assert!(stage.number("lockgate_output_verdicts_total") >= 1.0);
 }
 
@@ -61,6 +64,7 @@ async fn a_late_scan_quarantines_and_a_person_releases() {
     assert!(held.life.last_error.is_some());
     let why = stage.engine.why(&caller(), &id).await.expect("explained");
     assert!(why.next_step.contains("lockgate release"), "{why:?}");
+    assert!(why.rule.as_ref().is_some_and(|rule| rule.ends_with("#no-cards (a card number)")), "{why:?}");
     let released = stage.engine.release(&somebody("bob"), &id, Some("a test card".into())).await.expect("released");
     assert_eq!(released.state(), JobState::Succeeded);
     assert_eq!(shown(&stage, &id).await.as_deref(), Some(r#""4111 1111 1111 1111""#));

@@ -115,6 +115,8 @@ fn a_quarantined_result_is_released_by_a_person() {
     assert_eq!(server.run(&words).code(), Some(2));
     let held = server.run(&["get", "mail"]).stdout();
     assert!(held.contains("quarantine by no-addresses: addresses are private (1 finding)"), "{held}");
+    let why = server.run(&["why", "mail"]).stdout();
+    assert!(why.contains("#no-addresses (addresses are private)"), "the rule that holds it back: {why}");
     let released = server.run(&["--actor", "bob", "release", "mail", "--note", "public anyway", "--json"]).json();
     assert_eq!(released, json!({ "job_id": "mail", "state": "SUCCEEDED" }));
     assert_eq!(server.run(&["get", "mail", "--json"]).json()["result"]["to"], "ann.smith@example.org");
