@@ -67,6 +67,9 @@ pub(crate) struct Job {
     pub(crate) risk_tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Json>,
+    /// Payload, environment and result are not for this caller. Not in lists.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) payload_hidden: bool,
     pub(crate) priority: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,

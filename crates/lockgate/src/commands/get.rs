@@ -102,9 +102,17 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
         ("key", text(&job.idempotency_key)),
         ("shares limits", text(&job.concurrency_key)),
         ("trace", text(&job.trace_id)),
-        ("payload", job.payload.as_ref().map(|payload| Field::clipped(payload.get()))),
+        ("payload", payload(job)),
     ];
     facts.into_iter().chain(decisions(job, out)).filter_map(|(name, field)| field.map(|field| (name, field))).collect()
+}
+
+/// A result that is not shown is no result of `null`.
+fn payload(job: &view::Job) -> Option<Field> {
+    if job.payload_hidden {
+        return Some(Field::text("hidden, and so are environment and result: the credential has no --payloads"));
+    }
+    job.payload.as_ref().map(|payload| Field::clipped(payload.get()))
 }
 
 /// What policy and people said about it.
@@ -181,6 +189,13 @@ mod tests {
 
     use super::*;
     use crate::output::Format;
+
+    #[test]
+    fn what_is_not_for_the_caller_is_said_to_be_hidden() {
+        let job = v1::Job { payload_hidden: true, ..v1::Job::default() };
+        let shown = text(&view::Job::full(job), Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH));
+        assert!(shown.contains("payload") && shown.contains("hidden, and so are environment and result"), "{shown}");
+    }
 
     #[test]
     fn facts_attempts_and_result_are_shown_and_nothing_that_is_absent() {

@@ -183,6 +183,9 @@ async fn wait_for(session: &mut Session, submitted: &view::Submitted) -> Result<
     let job = view::Job::full(job);
     if out.is_json() {
         out.json(&job)?;
+    } else if exit == Exit::Success && job.payload_hidden {
+        // Nothing, rather than `null`, which may be a result.
+        out.remark("its result is hidden: the credential has no --payloads");
     } else if exit == Exit::Success {
         out.line(job.result.as_ref().map_or("null", |result| result.get()))?;
     } else {

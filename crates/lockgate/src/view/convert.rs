@@ -70,6 +70,7 @@ impl Job {
             phase: phase(job.phase()),
             priority: priority(job.priority()),
             payload: None,
+            payload_hidden: false,
             result: None,
             job_id: job.job_id,
             tenant: job.tenant,
@@ -113,6 +114,7 @@ impl Job {
         let history = std::mem::take(&mut job.history);
         Self {
             payload: document(&job.payload_json),
+            payload_hidden: job.payload_hidden,
             result: document(&job.result_json),
             attempts: Some(history.into_iter().map(Attempt::from).collect()),
             ..Self::summary(job)
@@ -318,6 +320,15 @@ mod tests {
         let retried = v1::Job { phase: v1::Phase::Queued.into(), ..dead.clone() };
         assert_eq!(Job::full(dead).dead_letter().map(|letter| letter.reason), Some("fatal".to_owned()));
         assert!(Job::full(retried).dead_letter().is_none());
+    }
+
+    #[test]
+    fn what_is_hidden_is_told_from_what_is_not_there() {
+        let json = |payload_hidden| {
+            let job = v1::Job { payload_hidden, ..v1::Job::default() };
+            serde_json::to_string(&Job::full(job)).expect("serializable")
+        };
+        assert!(json(true).contains(r#""payload_hidden":true"#) && !json(false).contains("payload_hidden"));
     }
 
     #[test]

@@ -60,6 +60,19 @@ async fn a_closed_server_answers_those_with_a_credential() {
     }
 }
 
+#[tokio::test]
+async fn what_a_credential_may_not_see_is_said_to_be_hidden() {
+    let server = Server::start(&["--auth"]).await;
+    let key = said(&server, &admin_key(&server), &["auth", "key", "create", "ann", "--role", "submitter"]).await;
+    let words = [&ECHO[..], &["--job-id", "a", "--payload", "[1]"]].concat();
+    let waited = as_whom(&server, &key, &words).await;
+    assert!(waited.status.success() && waited.stdout.is_empty(), "no result is not a result of null: {waited:?}");
+    assert!(String::from_utf8_lossy(&waited.stderr).contains("its result is hidden"), "{waited:?}");
+    assert!(said(&server, &key, &["get", "a"]).await.contains("hidden, and so are environment and result"));
+    let json: Value = serde_json::from_str(&said(&server, &key, &["--json", "get", "a"]).await).expect("JSON");
+    assert_eq!((&json["payload_hidden"], &json["result"]), (&json!(true), &Value::Null));
+}
+
 /// Whether a file other than the one made for the administrator has these bytes.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
