@@ -49,6 +49,11 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A name. Nothing is none: `--key "$UNSET"` must not mean that there is no key.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// Topics with slots of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {

@@ -28,12 +28,12 @@ enum Command {
 #[derive(Args, Clone, Debug)]
 struct Filter {
     /// Only this topic
-    #[arg(long, default_value = "", hide_default_value = true)]
-    topic: String,
+    #[arg(long, value_parser = args::name)]
+    topic: Option<String>,
 
     /// Only this reason, such as failed or execution_timeout
-    #[arg(long, default_value = "", hide_default_value = true)]
-    reason: String,
+    #[arg(long, value_parser = args::name)]
+    reason: Option<String>,
 
     /// Only this priority: critical, high, default or low
     #[arg(long)]
@@ -72,7 +72,7 @@ struct Show {
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["job_id", "topic", "reason", "priority", "labels", "all"]))]
 struct Replay {
     /// Id of one job
-    #[arg(value_name = "JOB", conflicts_with_all = ["topic", "reason", "priority", "labels", "all", "rate", "limit"])]
+    #[arg(value_name = "JOB", value_parser = args::name, conflicts_with_all = ["topic", "reason", "priority", "labels", "all", "rate", "limit"])]
     job_id: Option<String>,
 
     #[command(flatten)]
@@ -108,9 +108,9 @@ impl Dlq {
 impl From<Filter> for v1::DeadLetterFilter {
     fn from(filter: Filter) -> Self {
         Self {
-            topic: filter.topic,
+            topic: filter.topic.unwrap_or_default(),
             priority: wire_priority(filter.priority).into(),
-            reason: filter.reason,
+            reason: filter.reason.unwrap_or_default(),
             labels: filter.labels.into_iter().collect(),
         }
     }
@@ -242,6 +242,7 @@ mod tests {
     fn replaying_everything_must_be_said() {
         assert!(request(&[]).is_none());
         assert!(request(&["a", "--all"]).is_none());
+        assert!(request(&["--topic", ""]).is_none() && request(&["--reason", ""]).is_none() && request(&[""]).is_none());
         assert!(request(&["--all"]).is_some_and(|request| request.filter.is_some()));
     }
 }

@@ -19,16 +19,16 @@ pub(crate) struct Jobs {
     state: Option<JobState>,
 
     /// Only jobs of this topic
-    #[arg(long, default_value = "", hide_default_value = true)]
-    topic: String,
+    #[arg(long, value_parser = args::name)]
+    topic: Option<String>,
 
     /// Only jobs with this label; can be given many times
     #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
 
     /// Only children of this job
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "JOB")]
-    parent: String,
+    #[arg(long, value_parser = args::name, value_name = "JOB")]
+    parent: Option<String>,
 
     /// Jobs on a page
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -43,11 +43,11 @@ impl Jobs {
     pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
         let request = v1::ListJobsRequest {
             state: wire_state(self.state).into(),
-            topic: self.topic,
+            topic: self.topic.unwrap_or_default(),
             labels: self.labels.into_iter().collect(),
             limit: self.limit,
             cursor: self.cursor,
-            parent_job_id: self.parent,
+            parent_job_id: self.parent.unwrap_or_default(),
         };
         let response = session.client.list_jobs(request).await;
         let page = view::Jobs::from(session.answer(response)?);

@@ -45,12 +45,12 @@ pub(crate) struct Submit {
     env: Vec<(String, String)>,
 
     /// Idempotency key: submitting again with the same key gives the same job
-    #[arg(long, default_value = "", hide_default_value = true)]
-    key: String,
+    #[arg(long, value_parser = args::name)]
+    key: Option<String>,
 
     /// Id of the job, instead of one that the server makes
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
-    job_id: String,
+    #[arg(long, value_parser = args::name, value_name = "ID")]
+    job_id: Option<String>,
 
     /// Attempts that may fail before the job is dead
     #[arg(long, value_name = "COUNT")]
@@ -77,28 +77,28 @@ pub(crate) struct Submit {
     requires: Vec<String>,
 
     /// Jobs with the same key share the limits that pools.yaml sets per key
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "KEY")]
-    concurrency_key: String,
+    #[arg(long, value_parser = args::name, value_name = "KEY")]
+    concurrency_key: Option<String>,
 
     /// What the job may do, in the words of the policy
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
-    capability: String,
+    #[arg(long, value_parser = args::name, value_name = "NAME")]
+    capability: Option<String>,
 
     /// What is risky about it, in the words of the policy; can be given many times
     #[arg(long = "risk-tag", value_name = "TAG")]
     risk_tags: Vec<String>,
 
     /// Workflow that the job is part of: its jobs are undone together
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
-    workflow_id: String,
+    #[arg(long, value_parser = args::name, value_name = "ID")]
+    workflow_id: Option<String>,
 
     /// What undoes the job's work: JSON with topic and payload, or @file
     #[arg(long, value_name = "JSON|@FILE")]
     compensation: Option<String>,
 
     /// Trace that the job belongs to
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "ID")]
-    trace_id: String,
+    #[arg(long, value_parser = args::name, value_name = "ID")]
+    trace_id: Option<String>,
 
     /// W3C trace context of what this job is part of
     #[arg(
@@ -140,24 +140,24 @@ impl Submit {
         let in_ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let delayed = self.delay.and_then(|delay| now.checked_add(delay).ok());
         Ok(v1::NewJob {
-            job_id: self.job_id,
+            job_id: self.job_id.unwrap_or_default(),
             topic: self.topic,
             payload_json,
             priority: wire_priority(self.priority).into(),
             labels: self.labels.into_iter().collect(),
             env: self.env.into_iter().collect(),
-            idempotency_key: self.key,
+            idempotency_key: self.key.unwrap_or_default(),
             max_attempts: self.max_attempts,
             timeout_ms: self.timeout.map(in_ms),
             not_before_ms: self.not_before.or(delayed).map(Timestamp::as_millisecond),
             deadline_ms: self.deadline.map(in_ms),
             requires: self.requires,
-            trace_id: self.trace_id,
+            trace_id: self.trace_id.unwrap_or_default(),
             traceparent: self.traceparent,
-            capability: self.capability,
+            capability: self.capability.unwrap_or_default(),
             risk_tags: self.risk_tags,
-            concurrency_key: self.concurrency_key,
-            workflow_id: self.workflow_id,
+            concurrency_key: self.concurrency_key.unwrap_or_default(),
+            workflow_id: self.workflow_id.unwrap_or_default(),
             compensation_json,
         })
     }
@@ -259,6 +259,14 @@ mod tests {
             ..v1::NewJob::default()
         };
         assert_eq!(job, expected);
+    }
+
+    #[test]
+    fn a_name_that_is_empty_is_refused_by_its_option() {
+        for option in ["--key", "--job-id", "--workflow-id", "--trace-id", "--concurrency-key", "--capability"] {
+            let error = Line::try_parse_from(["submit", "job.noop", option, ""]).err().expect("refused").to_string();
+            assert!(error.contains(&format!("for '{option} <")) && error.contains("must not be empty"), "{error}");
+        }
     }
 
     #[test]

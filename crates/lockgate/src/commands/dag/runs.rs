@@ -5,6 +5,7 @@ use lockgate_core::dag::RunState;
 use lockgate_proto::v1;
 
 use super::draw;
+use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::{Field, Tone};
 use crate::session::Session;
@@ -14,8 +15,8 @@ use crate::view;
 #[derive(Args, Debug)]
 pub(super) struct Runs {
     /// Only runs of this workflow
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
-    dag: String,
+    #[arg(long, value_parser = args::name, value_name = "NAME")]
+    dag: Option<String>,
 
     /// Only runs in this state, such as RUNNING or COMPENSATION_STUCK
     #[arg(long)]
@@ -42,7 +43,7 @@ impl Runs {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let state = self.state.map_or(v1::RunState::Unspecified, v1::RunState::from);
         let request = v1::ListDagRunsRequest {
-            dag: self.dag,
+            dag: self.dag.unwrap_or_default(),
             state: state.into(),
             cursor: self.cursor,
             limit: self.limit,

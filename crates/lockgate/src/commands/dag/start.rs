@@ -36,8 +36,8 @@ pub(super) struct Start {
     params: Option<String>,
 
     /// Idempotency key: starting again with the same key gives the same run
-    #[arg(long, default_value = "", hide_default_value = true)]
-    key: String,
+    #[arg(long, value_parser = args::name)]
+    key: Option<String>,
 
     /// Do all of it, also what the same work done before could stand for
     #[arg(long)]
@@ -55,7 +55,8 @@ pub(super) struct Start {
 impl Start {
     pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
         let params_json = params(self.params.as_deref(), self.param)?;
-        let Self { dag, version, key: idempotency_key, no_memo: fresh, .. } = self;
+        let Self { dag, version, no_memo: fresh, .. } = self;
+        let idempotency_key = self.key.unwrap_or_default();
         let request = v1::StartDagRequest { dag, version, params_json, idempotency_key, fresh };
         let mut request = tonic::Request::new(request);
         if let Some(context) = self.traceparent.filter(|context| !context.is_empty()) {

@@ -51,8 +51,8 @@ pub(super) struct Explain {
     requires: Vec<String>,
 
     /// What the job may do, in the words of the policy
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
-    capability: String,
+    #[arg(long, value_parser = args::name, value_name = "NAME")]
+    capability: Option<String>,
 
     /// What is risky about it, in the words of the policy; can be given many times
     #[arg(long = "risk-tag", value_name = "TAG")]
@@ -94,7 +94,7 @@ impl Explain {
             priority: wire_priority(self.priority).into(),
             labels: self.labels.into_iter().collect(),
             requires: self.requires,
-            capability: self.capability,
+            capability: self.capability.unwrap_or_default(),
             risk_tags: self.risk_tags,
             ..v1::Subject::default()
         })
