@@ -1,9 +1,12 @@
 //! What can be typed.
 
+use std::any::TypeId;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::Timestamp;
 use lockgate_ports::clock::Clock;
 use lockgate_worker::{Access, Credential, Tls};
@@ -139,6 +142,19 @@ enum Command {
 }
 
 impl Cli {
+    /// The words of a command line, the name of the program first.
+    pub(crate) fn read(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let mut grammar = Self::grammar();
+        let mut matches = grammar.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut grammar))
+    }
+
+    /// No option begins with a digit, so what looks like a negative number is meant for the option before it. That one
+    /// refuses it by its own name, and not as an argument that nobody expected.
+    pub(crate) fn grammar() -> clap::Command {
+        signed(Self::command())
+    }
+
     pub(crate) fn output(&self) -> Output {
         let now = Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default();
         let colour = !self.style.no_color && std::io::stdout().is_terminal();
@@ -189,12 +205,23 @@ impl Cli {
     }
 }
 
+fn signed(command: clap::Command) -> clap::Command {
+    let option = |arg: Arg| {
+        if arg.is_positional() || !arg.get_action().takes_values() {
+            return arg;
+        }
+        // `-3d` is no number; what reads a span or a time takes nothing that begins with a hyphen.
+        let kind = arg.get_value_parser().type_id();
+        let is_time = kind == TypeId::of::<Duration>() || kind == TypeId::of::<Timestamp>();
+        arg.allow_negative_numbers(true).allow_hyphen_values(is_time)
+    };
+    command.mut_args(option).mut_subcommands(signed)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
-
-    use clap::CommandFactory;
 
     use super::*;
 
@@ -233,6 +260,24 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+        Cli::grammar().debug_assert();
+    }
+
+    #[test]
+    fn what_is_below_zero_is_refused_by_the_name_of_its_option() {
+        for (line, option) in [
+            ("submit job.noop --max-attempts -1", "--max-attempts"),
+            ("submit job.noop --delay -5s --wait", "--delay"),
+            ("submit job.noop --not-before -5s", "--not-before"),
+            ("jobs --limit -1", "--limit"),
+            ("dlq replay --all --rate -5", "--rate"),
+            ("auth key create ann --role viewer --expires -3d", "--expires"),
+            ("serve --lost-after -10s", "--lost-after"),
+        ] {
+            let words = std::iter::once("lockgate").chain(line.split(' '));
+            let error = Cli::read(words).expect_err("below zero").to_string();
+            assert!(error.contains(&format!("for '{option} <")), "{line}: {error}");
+        }
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
@@ -34,7 +33,7 @@ use crate::output::{Output, Tone};
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

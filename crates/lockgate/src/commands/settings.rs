@@ -1,7 +1,7 @@
 //! `lockgate config show`: what a server would run with, and where each of its settings comes from.
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, Subcommand};
+use clap::{Arg, ArgMatches, Args, Subcommand};
 use serde::Serialize;
 
 use crate::cli::Cli;
@@ -71,7 +71,7 @@ impl Show {
 }
 
 fn settings(options: &[String]) -> Result<Vec<Setting>, CliError> {
-    let mut root = Cli::command();
+    let mut root = Cli::grammar();
     root.build();
     let given = ["lockgate".to_owned(), "serve".to_owned()].into_iter().chain(options.iter().cloned());
     let matches = root.clone().try_get_matches_from(given).map_err(|error| CliError::Usage(error.to_string()))?;
@@ -193,7 +193,7 @@ mod tests {
     /// A new secret is masked by what it says it takes: so nothing that sounds like one may say otherwise.
     #[test]
     fn whatever_sounds_like_a_secret_is_one_or_names_a_file() {
-        let mut root = Cli::command();
+        let mut root = Cli::grammar();
         root.build();
         let serve = root.find_subcommand("serve").expect("serve");
         for arg in serve.get_arguments() {
