@@ -16,8 +16,13 @@ pub enum ApiError {
     #[error("there is no job {0:?}")]
     NotFound(JobId),
     /// Something else than a job.
-    #[error("there is no {what} {name:?}")]
-    NoSuch { what: &'static str, name: String },
+    #[error("there is no {what} {name:?}{more}")]
+    NoSuch {
+        what: &'static str,
+        name: String,
+        /// What there is instead, or how to find out.
+        more: String,
+    },
     /// The same idempotency key or job id was used for something else.
     #[error("{what} already belongs to {first:?}, which asked for something else")]
     KeyTaken { what: &'static str, first: String },
@@ -52,8 +57,12 @@ impl ApiError {
         Self::Invalid(vec![FieldError::new(field, message)])
     }
 
+    pub(crate) fn no_such(what: &'static str, name: &(impl std::fmt::Display + ?Sized)) -> Self {
+        Self::NoSuch { what, name: name.to_string(), more: String::new() }
+    }
+
     pub(crate) fn no_run(id: &RunId) -> Self {
-        Self::NoSuch { what: "run", name: id.to_string() }
+        Self::no_such("run", id)
     }
 
     /// The Store does not take this row, and would not at the next try.

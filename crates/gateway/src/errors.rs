@@ -69,6 +69,9 @@ pub(crate) fn status(error: &ApiError) -> Status {
     let face = face(error);
     let mut details = ErrorDetails::new();
     details.set_error_info(error.code(), DOMAIN, HashMap::new());
+    if let Some((what, name)) = absent(error) {
+        details.set_resource_info(what, clipped(name), "", "");
+    }
     if let ApiError::Invalid(fields) = error {
         let mut room = DETAIL_BYTES_MAX;
         for field in fields {
@@ -85,6 +88,15 @@ pub(crate) fn status(error: &ApiError) -> Status {
         tracing::error!(%error, "a call failed inside");
     }
     Status::with_error_details(face.grpc, clipped(error.to_string()), details)
+}
+
+/// What kind of thing is not there, and what it was called.
+fn absent(error: &ApiError) -> Option<(&'static str, String)> {
+    match error {
+        ApiError::NotFound(id) => Some(("job", id.to_string())),
+        ApiError::NoSuch { what, name, .. } => Some((*what, name.clone())),
+        _ => None,
+    }
 }
 
 /// Why somebody is not let in.
@@ -149,6 +161,15 @@ mod tests {
             let retryable = matches!(grpc, Code::ResourceExhausted | Code::Unavailable);
             assert_eq!(details.retry_info().is_some(), retryable, "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_by_its_kind() {
+        let of = |error: &ApiError| status(error).get_error_details().resource_info().map(|info| info.resource_type.clone());
+        assert_eq!(of(&ApiError::NotFound(JobId::from("a"))).as_deref(), Some("job"));
+        let pool = ApiError::NoSuch { what: "pool", name: "ecco".into(), more: String::new() };
+        assert_eq!(of(&pool).as_deref(), Some("pool"));
+        assert_eq!(of(&ApiError::invalid("topic", "is bad")), None);
     }
 
     #[test]

@@ -48,7 +48,11 @@ pub(crate) enum CliError {
         server: String,
         cause: String,
     },
-    NotFound(String),
+    NotFound {
+        /// What kind of thing: `job`, `pool`, or nothing if the server did not say.
+        what: String,
+        message: String,
+    },
     Conflict(String),
     /// Somebody else changed it meanwhile.
     Outdated(String),
@@ -67,11 +71,15 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    pub(crate) fn not_found(what: &str, message: String) -> Self {
+        Self::NotFound { what: what.to_owned(), message }
+    }
+
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::Refused { .. } | Self::Unwelcome(_) | Self::Busy(_) | Self::Server(_) => Exit::Error,
             Self::Unreachable { .. } => Exit::Unreachable,
-            Self::NotFound(_) => Exit::NotFound,
+            Self::NotFound { .. } => Exit::NotFound,
             Self::Conflict(_) | Self::Outdated(_) => Exit::Conflict,
             Self::OutputClosed => Exit::Success,
         }
@@ -82,7 +90,7 @@ impl CliError {
         match self {
             Self::Usage(_) => "usage",
             Self::Unreachable { .. } => "unreachable",
-            Self::NotFound(_) => "not_found",
+            Self::NotFound { .. } => "not_found",
             Self::Conflict(_) => "conflict",
             Self::Outdated(_) => "outdated",
             Self::Refused { .. } => "refused",
@@ -94,12 +102,12 @@ impl CliError {
     }
 
     /// What to do next, where there is something to do.
-    pub(crate) const fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreachable { .. } => {
                 Some("is the server running? start it with `lockgate serve`, or name another with --server")
             }
-            Self::NotFound(_) => Some("`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant"),
+            Self::NotFound { what, .. } => where_to_look(what),
             Self::Conflict(_) => Some("look at it as it is now: `lockgate get <job>`, or `lockgate dag get <run>`"),
             Self::Outdated(_) => {
                 Some("look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now")
@@ -130,7 +138,10 @@ impl CliError {
         let message = status.message().to_owned();
         match status.code() {
             _ if came_from_transport(status) => Self::Unreachable { server: server.to_owned(), cause: innermost(status) },
-            Code::NotFound => Self::NotFound(message),
+            Code::NotFound => {
+                let info = status.get_details_resource_info();
+                Self::NotFound { what: info.map(|info| info.resource_type).unwrap_or_default(), message }
+            }
             Code::AlreadyExists | Code::FailedPrecondition => Self::Conflict(message),
             Code::Aborted => Self::Outdated(message),
             Code::InvalidArgument | Code::OutOfRange => Self::Refused { message, fields: violations(status) },
@@ -153,7 +164,7 @@ impl fmt::Display for CliError {
                 fields.iter().filter(|field| !message.contains(*field)).try_for_each(|field| write!(f, "\n  {field}"))
             }
             Self::Usage(message)
-            | Self::NotFound(message)
+            | Self::NotFound { message, .. }
             | Self::Conflict(message)
             | Self::Outdated(message)
             | Self::Unwelcome(message)
@@ -180,6 +191,29 @@ impl From<std::io::Error> for CliError {
             _ => Self::Usage(error.to_string()),
         }
     }
+}
+
+/// The command that lists what there is of a kind.
+fn where_to_look(what: &str) -> Option<&'static str> {
+    Some(match what {
+        "job" => "`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant",
+        "dead letter" => "`lockgate dlq list` lists the dead letters of this tenant; --tenant names another tenant",
+        "approval" => "`lockgate approvals list` lists what waits for an approval; --tenant names another tenant",
+        "DAG" => "`lockgate dag list` lists the workflows of this tenant; --tenant names another tenant",
+        "version of the DAG" => "`lockgate dag list` lists the latest versions; `lockgate dag show NAME` shows one",
+        "run" => "`lockgate dag runs` and `lockgate saga list` list the runs of this tenant; --tenant names another tenant",
+        "workflow" => "`lockgate saga list` lists the workflows of plain jobs; --tenant names another tenant",
+        "schedule" => "`lockgate schedule list` lists the schedules of this tenant; --tenant names another tenant",
+        "backfill" => "`lockgate schedule show NAME` shows the backfills that are under way",
+        "credential" => "`lockgate auth key list` and `lockgate auth certificate list` list the credentials",
+        "pool" => "`lockgate pools list` lists the pools",
+        "worker" => "`lockgate workers` lists the workers",
+        "policy snapshot" => "`lockgate policy list` lists what is or was in force",
+        "pools snapshot" => "`lockgate pools history` lists what is or was in force",
+        "timeouts snapshot" => "`lockgate timeouts history` lists what is or was in force",
+        "quotas snapshot" => "`lockgate quotas history` lists what is or was in force",
+        _ => return None,
+    })
 }
 
 /// The server never answered: the connection failed, not the call.
@@ -244,8 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn the_hint_names_the_command_that_lists_what_was_looked_for() {
+        for (what, command) in [("job", "lockgate jobs"), ("schedule", "schedule list"), ("pool", "pools list")] {
+            let mut details = ErrorDetails::new();
+            details.set_resource_info(what, "x", "", "");
+            let error = CliError::from_status(&Status::with_error_details(Code::NotFound, "none", details), "http://s");
+            assert!(error.hint().is_some_and(|hint| hint.contains(command)), "{error:?}");
+        }
+        assert_eq!(CliError::from_status(&Status::not_found("none"), "http://s").hint(), None, "a server that says less");
+    }
+
+    #[test]
     fn programs_get_a_code_with_the_message() {
-        let json = CliError::NotFound("no job a".to_owned()).json();
+        let json = CliError::not_found("job", "no job a".to_owned()).json();
         assert!(json.starts_with(r#"{"code":"not_found","message":"no job a","hint":"#), "{json}");
     }
 

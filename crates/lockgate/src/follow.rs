@@ -112,7 +112,7 @@ mod tests {
         let busy = || CliError::Busy("later".to_owned());
         let mut patience = Patience::default();
         assert!(patience.bear(busy()).is_ok());
-        assert!(patience.bear(CliError::NotFound("never".to_owned())).is_err());
+        assert!(patience.bear(CliError::not_found("job", "never".to_owned())).is_err());
         let long_ago = Instant::now().checked_sub(AWAY_MAX + RETRY_AFTER);
         assert!(Patience(long_ago).bear(busy()).is_err());
     }

@@ -291,7 +291,7 @@ impl Engine {
 }
 
 fn no_such(id: &CredentialId) -> ApiError {
-    ApiError::NoSuch { what: "credential", name: id.to_string() }
+    ApiError::no_such("credential", id)
 }
 
 fn in_reach(by: &Identity, credential: &Credential) -> bool {

@@ -99,11 +99,20 @@ impl Engine {
             return Ok(text.into());
         }
         let text = self.inner.ports.store.snapshot(kind, id).await?;
-        let kind = kind.as_str();
-        text.ok_or_else(|| {
-            ApiError::invalid("snapshot", format_args!("there is no {kind} snapshot {id:?}; list them first"))
-        })
+        text.ok_or_else(|| no_snapshot(kind, id))
     }
+}
+
+fn no_snapshot(kind: SnapshotKind, id: &str) -> ApiError {
+    let what = match kind {
+        SnapshotKind::Policy => "policy snapshot",
+        SnapshotKind::Pools => "pools snapshot",
+        SnapshotKind::Timeouts => "timeouts snapshot",
+        SnapshotKind::PoolStates => "pool_states snapshot",
+        SnapshotKind::Quotas => "quotas snapshot",
+    };
+    let more = format!("; list them first, or ask for {}, which holds without a file", kind.builtin());
+    ApiError::NoSuch { what, name: id.to_owned(), more }
 }
 
 /// Every error of the text, each with its place.

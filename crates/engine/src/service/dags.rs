@@ -69,11 +69,11 @@ impl Engine {
                 let known = self.inner.definition(&key).await?;
                 return known
                     .map(|known| DagView { row: known.row, dag: known.dag })
-                    .ok_or_else(|| ApiError::NoSuch { what: "version of the DAG", name: format!("{name}@{version}") });
+                    .ok_or_else(|| ApiError::no_such("version of the DAG", &format_args!("{name}@{version}")));
             }
             None => self.inner.ports.store.dag(&caller.tenant, name, None).await?,
         };
-        self.known(row.ok_or_else(|| ApiError::NoSuch { what: "DAG", name: name.to_owned() })?)
+        self.known(row.ok_or_else(|| ApiError::no_such("DAG", name))?)
     }
 
     /// The latest version of each, by name.

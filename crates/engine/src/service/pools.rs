@@ -77,7 +77,8 @@ impl Engine {
         let forgotten = state.is_none() && routing.closed(pool).is_some();
         if routing.pools.pool(pool).is_none() && !forgotten {
             let known: Vec<&str> = routing.pools.pools().map(|pool| pool.name.as_str()).collect();
-            return Err(ApiError::invalid("pool", format_args!("there is no pool {pool:?} (known: {})", known.join(", "))));
+            let more = format!(" (known: {})", known.join(", "));
+            return Err(ApiError::NoSuch { what: "pool", name: pool.to_string(), more });
         }
         let (inner, caller, pool) = (self.inner.clone(), caller.clone(), pool.clone());
         to_the_end(async move { inner.change_pool_state(&caller, &pool, state).await }).await?
@@ -88,7 +89,8 @@ impl Engine {
     pub async fn drain_worker(&self, caller: &Caller, worker: &WorkerId) -> Result<usize, ApiError> {
         let sessions = self.inner.edge.sessions_of(worker);
         if sessions.is_empty() {
-            return Err(ApiError::invalid("worker", format_args!("no worker {worker:?} is attached; list them first")));
+            let more = " attached; list them first".to_owned();
+            return Err(ApiError::NoSuch { what: "worker", name: worker.to_string(), more });
         }
         let (inner, caller, worker) = (self.inner.clone(), caller.clone(), worker.clone());
         to_the_end(async move { inner.send_away(&caller, &worker, sessions).await }).await?

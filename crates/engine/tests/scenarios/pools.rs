@@ -186,7 +186,7 @@ async fn a_paused_pool_keeps_its_jobs_and_a_draining_one_passes_them_on() {
     let last = stage.submit(job("t.fast")).await;
     assert_eq!(fast.take().await.job.request.job_id, last);
     let unknown = stage.engine.set_pool_state(&caller(), &"nowhere".into(), Some(Closed::Paused)).await;
-    assert!(matches!(unknown, Err(ApiError::Invalid(_))), "{unknown:?}");
+    assert!(matches!(unknown, Err(ApiError::NoSuch { what: "pool", .. })), "{unknown:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ async fn a_drained_worker_finishes_is_dismissed_and_gets_nothing_more() {
     assert!(worker.dismissed);
     assert_eq!(reason(&stage, &id).await, "workers_away");
     let nobody = stage.engine.drain_worker(&caller(), &"nobody".into()).await;
-    assert!(matches!(nobody, Err(ApiError::Invalid(_))), "{nobody:?}");
+    assert!(matches!(nobody, Err(ApiError::NoSuch { what: "worker", .. })), "{nobody:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use http::StatusCode;
 use http::request::Parts;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, ConfigText};
+use lockgate_engine::ConfigText;
 use lockgate_ports::SnapshotKind;
 use serde::Deserialize;
 
@@ -137,16 +137,5 @@ pub(super) async fn take_back(
 }
 
 pub(super) async fn find(shared: &Shared, kind: SnapshotKind, id: &str) -> Answer<Json<Config>> {
-    match configs::snapshot(&shared.engine, kind, id).await {
-        Ok(known) => Ok(Json(Config::from(known))),
-        Err(error) => Err(unnamed(error)),
-    }
-}
-
-/// The path is the name of a thing; that it names nothing is not a fault of the request's form.
-pub(super) fn unnamed(error: ApiError) -> Problem {
-    match error {
-        ApiError::Invalid(_) => Problem::new(StatusCode::NOT_FOUND, "not_found", error),
-        error => error.into(),
-    }
+    Ok(Json(Config::from(configs::snapshot(&shared.engine, kind, id).await?)))
 }

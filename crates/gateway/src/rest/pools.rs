@@ -8,7 +8,6 @@ use lockgate_core::request::Caller;
 use lockgate_ports::SnapshotKind;
 
 use super::body::{Maybe, NoBody};
-use super::config::unnamed;
 use super::views::{DrainedWorker, PoolChanged, Pools};
 use super::{Answer, By};
 use crate::{Shared, configs};
@@ -59,7 +58,7 @@ pub(super) async fn drain(
 
 async fn change(shared: &Shared, caller: &Caller, pool: String, state: Option<Closed>) -> Answer<Json<PoolChanged>> {
     let name = PoolName::from(pool);
-    shared.engine.set_pool_state(caller, &name, state).await.map_err(unnamed)?;
+    shared.engine.set_pool_state(caller, &name, state).await?;
     Ok(Json(PoolChanged::new(shared.engine.pool(&name).await.as_ref())))
 }
 
@@ -72,6 +71,6 @@ pub(super) async fn drain_worker(
     Path(id): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> Answer<Json<DrainedWorker>> {
-    let sessions = shared.engine.drain_worker(&caller, &WorkerId::from(id.clone())).await.map_err(unnamed)?;
+    let sessions = shared.engine.drain_worker(&caller, &WorkerId::from(id.clone())).await?;
     Ok(Json(DrainedWorker { worker_id: id, sessions }))
 }

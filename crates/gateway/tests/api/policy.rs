@@ -77,7 +77,7 @@ async fn a_policy_is_applied_listed_shown_and_rolled_back() {
     assert_eq!((back.status, &back.json["version"], &back.json["snapshot"]), (200, &json!(3), &json!(old)), "{back:?}");
     let reply = server.post("/v1/jobs", &json!({ "topic": "job.echo" })).await;
     assert_eq!(reply.json["state"], "SCHEDULED", "{reply:?}");
-    server.post("/v1/policy/rollback", &json!({ "snapshot": "sha256:00" })).await.is_problem(400, "invalid_argument");
+    server.post("/v1/policy/rollback", &json!({ "snapshot": "sha256:00" })).await.is_problem(404, "not_found");
 }
 
 #[tokio::test]

@@ -129,9 +129,11 @@ async fn a_pool_or_worker_that_is_not_there_is_named_with_those_that_are() {
     server.send(server.request("POST", "/v1/workers/nobody/drain"), "").await.is_problem(404, "not_found");
     server.post("/v1/pools/echo/pause", &json!({ "for": "1h" })).await.is_problem(400, "invalid_argument");
     let mut pools = grpc(&server).await;
-    for (pool, state) in [("ecco", v1::PoolState::Paused), ("echo", v1::PoolState::Unspecified)] {
+    for (pool, state, code) in
+        [("ecco", v1::PoolState::Paused, Code::NotFound), ("echo", v1::PoolState::Unspecified, Code::InvalidArgument)]
+    {
         let request = v1::SetPoolStateRequest { pool: pool.into(), state: state.into() };
-        assert_eq!(pools.set_pool_state(request).await.expect_err("refused").code(), Code::InvalidArgument, "{pool}");
+        assert_eq!(pools.set_pool_state(request).await.expect_err("refused").code(), code, "{pool}");
     }
     assert_eq!(server.pool("echo").await["state"], "open");
 }

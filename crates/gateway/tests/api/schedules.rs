@@ -96,4 +96,5 @@ async fn pause_resume_backfill_and_remove_do_what_they_say() {
     let gone = async || server.post("/v1/schedules/tick/remove", &json!({})).await.status == 204;
     server.wait_for("it is removed", gone).await;
     server.get("/v1/schedules/tick").await.is_problem(404, "not_found");
+    server.get("/v1/schedules/tack/slots").await.is_problem(404, "not_found");
 }

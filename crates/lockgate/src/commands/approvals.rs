@@ -136,7 +136,7 @@ async fn fetch(session: &mut Session, job_id: String) -> Result<view::Approval, 
     let response = session.client.get_job(v1::GetJobRequest { job_id }).await;
     let job = session.answer(response)?;
     let none = format!("job {} is {}: nobody was asked for an approval", job.job_id, view::state(job.state()));
-    view::Approval::of(job).ok_or(CliError::NotFound(none))
+    view::Approval::of(job).ok_or_else(|| CliError::not_found("approval", none))
 }
 
 fn text(question: &view::Approval, out: Output) -> String {

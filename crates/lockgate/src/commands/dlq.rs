@@ -161,7 +161,8 @@ impl Show {
         let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
         let job = view::Job::full(session.answer(response)?);
         let Some(letter) = job.dead_letter() else {
-            return Err(CliError::NotFound(format!("job {} has no dead letter: it is {}", job.job_id, job.state)));
+            let message = format!("job {} has no dead letter: it is {}", job.job_id, job.state);
+            return Err(CliError::not_found("dead letter", message));
         };
         if session.out.is_json() {
             session.out.json(&letter)?;

@@ -165,7 +165,7 @@ async fn find(session: &Session, workflow: String) -> Result<String, CliError> {
         }
         match runs.next_cursor {
             Some(next) => cursor = next,
-            None => return Err(CliError::NotFound(format!("there is no workflow {workflow:?}"))),
+            None => return Err(CliError::not_found("workflow", format!("there is no workflow {workflow:?}"))),
         }
     }
 }

@@ -117,8 +117,8 @@ fn workers_are_listed_by_either_command() {
     let heading = |words: &[&str]| server.run(words).stdout().lines().next().expect("a heading").to_owned();
     assert_eq!(heading(&["workers"]), heading(&["workers", "list"]));
     let unknown = server.run(&["workers", "drain", "nobody"]);
-    assert_eq!(unknown.code(), Some(1));
-    assert!(unknown.stderr().contains("no worker \"nobody\" is attached"), "{}", unknown.stderr());
+    assert_eq!(unknown.code(), Some(4));
+    assert!(unknown.stderr().contains("there is no worker \"nobody\" attached"), "{}", unknown.stderr());
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn decide(schedule: &Schedule, order: &Order, now: Timestamp) -> Result<Option<T
         Order::Remove => schedule.retire(now).map(Some).map_err(unsettled),
         Order::Backfill(ask) => schedule.backfill(ask.clone(), now).map(Some).map_err(refused),
         Order::CancelBackfill(id) => {
-            let none = || ApiError::NoSuch { what: "backfill", name: id.to_string() };
+            let none = || ApiError::no_such("backfill", id);
             schedule.cancel_backfill(id, now).map(Some).ok_or_else(none)
         }
     }

@@ -50,8 +50,14 @@ impl Engine {
         limit: usize,
     ) -> Result<Listing<Slot>, ApiError> {
         check_limit(limit)?;
+        let is_first = cursor.is_none();
         let query = SlotQuery { tenant: caller.tenant.clone(), schedule: name.into(), cursor, limit };
-        Ok(self.inner.ports.store.list_slots(query).await?)
+        let listing = self.inner.ports.store.list_slots(query).await?;
+        // One without slots may be yet to come due; one that nobody knows must not look like that.
+        if is_first && listing.items.is_empty() && listing.next.is_none() {
+            self.inner.find_schedule(caller, name).await?;
+        }
+        Ok(listing)
     }
 }
 
@@ -60,7 +66,7 @@ impl Inner {
     pub(super) async fn find_schedule(&self, caller: &Caller, name: &str) -> Result<Schedule, ApiError> {
         let key = (caller.tenant.clone(), Arc::from(name));
         let found = self.load_schedules(&[key]).await?.pop();
-        found.ok_or_else(|| ApiError::NoSuch { what: "schedule", name: name.to_owned() })
+        found.ok_or_else(|| ApiError::no_such("schedule", name))
     }
 
     pub(super) fn view_of(&self, schedule: Schedule) -> ScheduleView {
