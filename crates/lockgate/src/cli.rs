@@ -17,6 +17,9 @@ use crate::error::{CliError, EXIT_CODES_HELP, Exit};
 use crate::output::{Format, Output};
 use crate::session::Session;
 
+/// Where the server is unless somebody says otherwise: what `serve` listens on by itself.
+pub(crate) const SERVER: &str = "http://127.0.0.1:8080";
+
 /// Set apart from the options of a command.
 const GLOBAL: &str = "Global options";
 
@@ -38,7 +41,7 @@ pub(crate) struct Cli {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
     /// Address of the server
-    #[arg(long, global = true, env = "LOCKGATE_SERVER", hide_env_values = true, default_value = "http://127.0.0.1:8080",
+    #[arg(long, global = true, env = "LOCKGATE_SERVER", hide_env_values = true, default_value = SERVER,
         value_name = "URL", help_heading = GLOBAL)]
     pub(crate) server: String,
 

@@ -1,5 +1,6 @@
 //! The first thing a newcomer sees.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use lockgate_core::pools::DEFAULT_POOL;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::Serve;
 use super::wiring::Server;
+use crate::cli::SERVER;
 use crate::error::CliError;
 use crate::output::{Output, Tone};
 
@@ -42,12 +44,13 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
     if out.is_json() {
         return out.json_line(&started);
     }
+    let at = told(scheme, server.listen);
     let worker = match slots {
         0 if server.cast.judges_only() => "none: this process only judges".to_owned(),
         0 if server.cast.worker => {
             format!("none: its pool {} is not configured; name another with --worker-pool", serve.worker_pool)
         }
-        0 => "none: start one with `lockgate worker`".to_owned(),
+        0 => format!("none: start one with `lockgate{at} worker`"),
         n if serve.worker_pool == DEFAULT_POOL => format!("built in, {n} slots"),
         n => format!("built in, {n} slots, pool {}", serve.worker_pool),
     };
@@ -74,15 +77,48 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         let Some(value) = value else { continue };
         out.line(&format!("  {} {value}", out.paint(&format!("{name:<8}"), Tone::Faint)))?;
     }
+    invite(&at, server.admin.is_some(), out)
+}
+
+fn invite(at: &str, needs_key: bool, out: Output) -> Result<(), CliError> {
     out.line("")?;
     out.line("Try it, in another terminal:")?;
-    if server.admin.is_some() {
+    if needs_key {
         out.line("  export LOCKGATE_API_KEY=<the admin key above>")?;
     }
-    out.line("  lockgate submit job.echo --payload '{\"hello\":\"world\"}' --wait")
+    out.line(&format!("  lockgate{at} submit job.echo --payload '{{\"hello\":\"world\"}}' --wait"))
+}
+
+/// What a command on this machine must be told to find the server; nothing, if it looks there anyway.
+fn told(scheme: &str, mut listen: SocketAddr) -> String {
+    match listen {
+        SocketAddr::V4(all) if all.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),
+        SocketAddr::V6(all) if all.ip().is_unspecified() => listen.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    let server = format!("{scheme}://{listen}");
+    if server == SERVER { String::new() } else { format!(" --server {server}") }
 }
 
 /// What programs read is logged, and a key must not be: it goes to a file of its own.
 pub(super) fn key_file(serve: &Serve) -> PathBuf {
     serve.data.join("admin.key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_command_finds_the_server_wherever_it_listens() {
+        for (scheme, listen, expected) in [
+            ("http", "127.0.0.1:8080", ""),
+            ("http", "0.0.0.0:8080", ""),
+            ("http", "127.0.0.1:8123", " --server http://127.0.0.1:8123"),
+            ("http", "[::]:8080", " --server http://[::1]:8080"),
+            ("https", "10.0.0.7:8080", " --server https://10.0.0.7:8080"),
+        ] {
+            assert_eq!(told(scheme, listen.parse().expect("an address")), expected);
+        }
+    }
 }
