@@ -88,6 +88,11 @@ impl Address {
         }
         let scheme = if self.tls == Tls::Insecure { "http" } else { "https" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{bare}")).map_err(|_| wrong())?;
+        // A scheme has a port of its own. A word without either would be looked for in vain until the breaker opens.
+        let has_port = endpoint.uri().port().is_some() || self.uri.contains("://");
+        if !has_port || endpoint.uri().host().is_none_or(str::is_empty) {
+            return Err(wrong());
+        }
         let Tls::Required(files) = &self.tls else { return Ok(endpoint) };
         let tls = files.read(NAMES)?;
         let mut config = match tls.ca_pem() {
@@ -117,8 +122,11 @@ mod tests {
 
     #[test]
     fn what_is_no_address_or_no_authority_is_named() {
-        let empty = Address { uri: String::new(), tls: Tls::Insecure, key: None };
-        assert!(matches!(empty.endpoint(), Err(AddressError::Uri(_))));
+        let to = |uri: &str| Address { uri: uri.to_owned(), tls: Tls::Insecure, key: None }.endpoint();
+        for wrong in ["", "garbage", "kernel:port", "kernel:99999", ":9", "http://"] {
+            assert!(matches!(to(wrong), Err(AddressError::Uri(_))), "{wrong}");
+        }
+        assert!(to("kernel:9").is_ok() && to("https://kernel.example").is_ok());
         let files = Files { ca: Some("/no/such/file".into()), ..Files::default() };
         let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required(files), key: None };
         let error = missing.endpoint().unwrap_err().to_string();

@@ -64,6 +64,16 @@ fn a_limit_of_the_disk_that_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn a_server_does_not_start_with_a_safety_kernel_that_is_nowhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().display().to_string();
+    let anywhere = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+    let output = lockgate(&[&["serve", "--data", &data, "--safety-kernel", "garbage"][..], &anywhere].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("\"garbage\" is no address; write host:port"), "{}", stderr(&output));
+}
+
+#[test]
 fn help_and_version_are_answers() {
     for words in [&["--help"][..], &["--version"], &["submit", "--help"]] {
         let output = lockgate(words);

@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Expression, Template};
 use crate::ids::Topic;
 use crate::lane::Priority;
+use crate::policy::rfc3339;
 use crate::request::Gate;
+use crate::time::Timestamp;
 
 /// Position of a node in its DAG. Parents come before their children.
 pub type NodeIx = u32;
@@ -36,7 +40,7 @@ pub struct Param {
     pub kind: ParamKind,
     pub description: Option<Arc<str>>,
     /// A parameter without one must be given.
-    pub default: Option<serde_json::Value>,
+    pub default: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,17 @@ pub enum Delay {
     For { millis: u64 },
     /// A time in RFC 3339 or milliseconds since the Unix epoch. One in the past is over at once.
     Until(Template),
+}
+
+impl Delay {
+    /// The time that a value names, as `Until` takes it.
+    pub(super) fn moment(value: &Value) -> Option<Timestamp> {
+        match value {
+            Value::Number(millis) => millis.as_i64().map(Timestamp::from_millis),
+            Value::String(text) => rfc3339::parse(text),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -103,6 +103,15 @@ impl Expression {
         &self.0.uses
     }
 
+    /// What it gives in every run, if it reads nothing of the run.
+    pub(super) fn constant(&self) -> Option<Result<Value, String>> {
+        let nothing = Scope { run: "", dag: "", params: &Value::Null, nodes: &Value::Null, item: None };
+        match &self.0.program {
+            Program::Formula(formula) if formula.lookups.is_empty() => Some(formula.evaluate(&nothing)),
+            Program::Formula(_) | Program::Path(_) => None,
+        }
+    }
+
     /// Its value, or in words why there is none.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Value, String> {
         match &self.0.program {

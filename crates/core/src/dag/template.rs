@@ -67,6 +67,15 @@ impl Template {
         self.0.as_constant()
     }
 
+    /// What it gives in every run, as far as that is known without one.
+    pub(super) fn in_every_run(&self) -> Option<Result<Value, String>> {
+        match &*self.0 {
+            Part::Constant(value) => Some(Ok(value.clone())),
+            Part::Hole(expression) => expression.constant(),
+            Part::Text(_) | Part::List(_) | Part::Map(_) => None,
+        }
+    }
+
     /// The JSON with its holes filled, or in words why one cannot be.
     pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, String> {
         self.0.fill(scope)

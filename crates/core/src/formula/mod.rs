@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use cel::common::types::CelString;
-use cel::common::value::Val;
+use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, Value};
@@ -136,6 +136,24 @@ pub(crate) fn evaluate<T>(
         read(&*value)
     }));
     outcome.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_text(&*panic))))
+}
+
+/// Evaluates what names nothing: it gives the same wherever it is evaluated.
+pub(crate) fn constant<T>(
+    expression: &IdedExpr,
+    regexes: &Regexes,
+    read: impl FnOnce(&dyn Val) -> Result<T, String>,
+) -> Result<T, String> {
+    evaluate(expression, &context(&Nothing, &Arc::new(regexes.clone())), in_words, read)
+}
+
+/// No variables.
+struct Nothing;
+
+impl VariableResolver for Nothing {
+    fn resolve<'b>(&'b self, _: &str) -> Option<CowVal<'b, 'b>> {
+        None
+    }
 }
 
 /// Error texts end up in reasons that others read: they name keys and types, never values.

@@ -74,7 +74,7 @@ impl Conditions {
             label_threshold: fields.get("label_threshold").map_or_else(Vec::new, |node| thresholds(node, report)),
             payload_bytes_over: over.and_then(|node| read::whole(node, "payload_bytes_over", 0..=u64::MAX, report)),
             content: Content::read(&fields, rule, *patterns, report),
-            when: when.and_then(|(text, at)| When::compile(text, at, regexes, shelf, report)),
+            when: when.and_then(|(text, at)| When::compile(text, rule, at, regexes, shelf, report)),
             velocity: fields.get("velocity").and_then(|node| Limit::read(node, report)),
             only_when,
         })

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use cel::Context;
 use cel::common::ast::IdedExpr;
 use cel::common::types::CelBool;
+use cel::common::value::Val;
 
 use super::facts::{Facts, JOB_FIELDS};
 use super::predicate::{Desk, Predicate, Shelf};
@@ -31,14 +32,16 @@ pub(super) struct When {
 }
 
 impl When {
+    /// `rule` is whose it is, for errors.
     pub(super) fn compile(
         text: &str,
+        rule: &str,
         at: Place,
         regexes: &mut Regexes,
         shelf: &mut Shelf,
         report: &mut Report,
     ) -> Option<Self> {
-        let mut seen = Seen { payload: false };
+        let mut seen = Seen { payload: false, anything: false };
         let parsed = formula::parse(text, WORDING).map_err(|fault| vec![fault]);
         let checked = parsed.and_then(|expression| {
             let faults = formula::check(&expression, WORDING, regexes, &mut seen);
@@ -53,6 +56,11 @@ impl When {
         };
         let predicate = Predicate::compile(&expression, regexes, shelf);
         formula::unqualify(&mut expression);
+        let constant = (!seen.anything).then(|| formula::constant(&expression, regexes, truth));
+        if let Some(Err(why)) = constant {
+            report.refuse(at, format!("when of rule {rule:?} fails for every job: {why}"));
+            return None;
+        }
         Some(Self { expression, uses_payload: seen.payload, predicate })
     }
 }
@@ -60,11 +68,14 @@ impl When {
 /// What a condition was seen to use.
 struct Seen {
     payload: bool,
+    /// Any variable: without one it gives the same for every job.
+    anything: bool,
 }
 
 impl Vocabulary for Seen {
     fn variable(&mut self, name: &str) -> Result<(), Fault> {
         self.payload |= name == "payload";
+        self.anything = true;
         if VARIABLES.contains(&name) {
             return Ok(());
         }
@@ -113,9 +124,13 @@ impl<'f, 's> Evaluation<'f, 's> {
             self.desk.facts().payload().map_err(|error| format!("the payload is not JSON: {error}"))?;
         }
         let context = self.context.get_or_init(|| formula::context(self.desk.facts(), self.regexes));
-        formula::evaluate(&when.expression, context, formula::in_words, |value| match value.downcast_ref::<CelBool>() {
-            Some(truth) => Ok(*truth.inner()),
-            None => Err(format!("it gave {}, not true or false", value.get_type().name())),
-        })
+        formula::evaluate(&when.expression, context, formula::in_words, truth)
+    }
+}
+
+fn truth(value: &dyn Val) -> Result<bool, String> {
+    match value.downcast_ref::<CelBool>() {
+        Some(truth) => Ok(*truth.inner()),
+        None => Err(format!("it gave {}, not true or false", value.get_type().name())),
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
+use super::super::params::kind_of;
 use super::super::template::Found;
 use super::super::{Delay, Expression, ForEach, ITEMS_MAX, Join, MinSuccess, Node, OnFail, SubDag, Template, Work, keys};
 use super::{AT_ONCE_MAX, job, named};
@@ -43,13 +46,13 @@ fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, repor
     if let (Some(at), true) = (fields.place("join"), draft.needs.is_empty()) {
         report.refuse(at, "join has no effect without needs; remove it or name what the node needs");
     }
-    let when = expression(fields, "when", &mut draft.start, report);
-    let for_each = for_each(fields, &mut draft.start, report);
+    let when = expression(fields, "when", draft.name, &mut draft.start, report);
+    let for_each = for_each(fields, draft.name, &mut draft.start, report);
     let work = match kind {
         "topic" => Work::Job(Box::new(job::template(fields, &mut draft.body, report)?)),
         "approval" => Work::Approval(job::gate(fields.get("approval")?, true, report)?),
         "dag" => Work::Dag(sub_dag(fields, dag, &mut draft.body, report)?),
-        _ => Work::Delay(delay(fields, &mut draft.body, report)?),
+        _ => Work::Delay(delay(fields, draft.name, &mut draft.body, report)?),
     };
     let compensation = fields.get("compensation").and_then(|node| job::compensation(node, &mut draft.undo, report));
     Some(Node {
@@ -110,17 +113,33 @@ fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut Report) -> Option<&'
 }
 
 /// An expression that stands alone, without the brackets that it has inside of texts.
-fn expression(fields: Fields<'_>, key: &str, found: &mut Found, report: &mut Report) -> Option<Expression> {
+fn expression(fields: Fields<'_>, key: &str, name: &str, found: &mut Found, report: &mut Report) -> Option<Expression> {
     let node = fields.get(key)?;
     let text = read::text(node, key, report)?;
     if text.trim_start().starts_with("${") {
         report.refuse(node.at, format!("{key} is an expression as a whole; write it without ${{ and }}"));
         return None;
     }
-    found.expression(text, key, node.at)
+    let expression = found.expression(text, key, node.at)?;
+    if let Some(why) = expression.constant().and_then(|value| misfit(key, value)) {
+        report.refuse(node.at, format!("{key} of node {name:?} fails in every run: {why}"));
+    }
+    Some(expression)
 }
 
-fn for_each(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Option<ForEach> {
+/// Why a value that is known without a run can never be what the key needs.
+fn misfit(key: &str, value: Result<Json, String>) -> Option<String> {
+    match (key, value) {
+        (_, Err(why)) => Some(why),
+        ("when", Ok(Json::Bool(_))) | ("for_each", Ok(Json::Array(_))) => None,
+        ("delay_until", Ok(value)) if Delay::moment(&value).is_some() => None,
+        ("when", Ok(value)) => Some(format!("it gave {}, not true or false", kind_of(&value))),
+        ("for_each", Ok(value)) => Some(format!("it gave {}, not a list", kind_of(&value))),
+        (_, Ok(value)) => Some(format!("{value} is not a time; write it like 2030-01-31T12:00:00Z")),
+    }
+}
+
+fn for_each(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report) -> Option<ForEach> {
     if fields.get("for_each").is_none() {
         for key in ["concurrency", "min_success"] {
             if let Some(at) = fields.place(key) {
@@ -128,7 +147,7 @@ fn for_each(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Optio
             }
         }
     }
-    let items = expression(fields, "for_each", found, report);
+    let items = expression(fields, "for_each", name, found, report);
     let at_once = fields.get("concurrency");
     let concurrency = at_once.and_then(|node| read::count(node, "concurrency", AT_ONCE_MAX, report));
     let min_success = fields.get("min_success").and_then(|node| min_success(node, report));
@@ -155,10 +174,17 @@ fn min_success(node: &Yaml, report: &mut Report) -> Option<MinSuccess> {
     read
 }
 
-fn delay(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Option<Delay> {
+fn delay(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report) -> Option<Delay> {
     if let Some(node) = fields.get("delay_until") {
         read::text(node, "delay_until", report)?;
-        return Some(Delay::Until(Template::read(node, "delay_until", found)));
+        let faults = found.faults.len();
+        let until = Template::read(node, "delay_until", found);
+        // What could not be read is left empty, and told already.
+        let known = until.in_every_run().filter(|_| found.faults.len() == faults);
+        if let Some(why) = known.and_then(|value| misfit("delay_until", value)) {
+            report.refuse(node.at, format!("delay_until of node {name:?} fails in every run: {why}"));
+        }
+        return Some(Delay::Until(until));
     }
     let span = fields.get("delay").and_then(|node| read::span(node, "delay", 1..=SPAN_MS_MAX, report));
     let seconds = fields.get("delay_sec").and_then(|node| read::whole(node, "delay_sec", 1..=SPAN_MS_MAX / 1000, report));

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, Work};
 use super::make::Made;
 use super::step::Step;
 use super::{Live, STARTS_MAX};
 use crate::job::{Failure, Reason};
 use crate::limits::SPAN_MS_MAX;
-use crate::policy::rfc3339;
 use crate::time::Timestamp;
 
 impl Step<'_> {
@@ -99,8 +96,8 @@ impl Live {
         };
         let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
         let until = template.fill(&self.scope(&nodes, None)).map_err(refused)?;
-        let until =
-            moment(&until).ok_or_else(|| refused(format!("{until} is not a time; write it like 2030-01-31T12:00:00Z")))?;
+        let no_time = || refused(format!("{until} is not a time; write it like 2030-01-31T12:00:00Z"));
+        let until = Delay::moment(&until).ok_or_else(no_time)?;
         if until.since(now) > Duration::from_millis(SPAN_MS_MAX) {
             return Err(refused(format!("{until} is more than a year away")));
         }
@@ -112,13 +109,5 @@ impl Live {
         let head = &self.run.head;
         let delay = self.tally.delays.first().map(|(at, _)| *at).filter(|_| !head.paused);
         [delay, head.deadline_at].into_iter().flatten().min().filter(|_| head.closing.is_none())
-    }
-}
-
-fn moment(value: &Value) -> Option<Timestamp> {
-    match value {
-        Value::Number(millis) => millis.as_i64().map(Timestamp::from_millis),
-        Value::String(text) => rfc3339::parse(text),
-        _ => None,
     }
 }

@@ -100,6 +100,10 @@ fn a_node_does_one_thing() {
         ("{delay: 0s}", "delay must be between 1ms and 366d"),
         ("{delay_sec: 1.5}", "delay_sec must be a whole number between 1 and 31622400"),
         ("{delay_until: 5}", "delay_until must be text; put it in quotes: \"5\""),
+        (
+            "{delay_until: garbage}",
+            "delay_until of node \"b\" fails in every run: \"garbage\" is not a time; write it like 2030-01-31T12:00:00Z",
+        ),
     ] {
         assert_refused(&with_node(node), &[&format!("4: {message}")]);
     }
@@ -226,6 +230,9 @@ fn for_each_is_refused_at_its_line() {
             "for_each: '[1]', when: index > 0",
             "item and index are not there yet: when and for_each are evaluated once for all items",
         ),
+        ("for_each: '5'", "for_each of node \"b\" fails in every run: it gave a number, not a list"),
+        ("when: '1 + 1'", "when of node \"b\" fails in every run: it gave a number, not true or false"),
+        ("when: '1 / 0 == 1'", "when of node \"b\" fails in every run: it divides by zero"),
         ("payload: '${item}'", "item and index are there only in a node with for_each"),
         ("compensation: {topic: t, payload: '${index}'}", "item and index are there only in a node with for_each"),
     ] {

@@ -159,7 +159,7 @@ type Said = Result<bool, String>;
 fn asked(text: &str, request: &JobRequest) -> Option<(Option<bool>, Said, Said)> {
     let (mut regexes, mut shelf, mut report) = (Regexes::new(), Shelf::default(), Report::new("p.yaml"));
     // The expression may be too large to be accepted.
-    let when = When::compile(text, Place { line: 1, column: 1 }, &mut regexes, &mut shelf, &mut report)?;
+    let when = When::compile(text, "r", Place { line: 1, column: 1 }, &mut regexes, &mut shelf, &mut report)?;
     let (subject, regexes) = (Subject::new(request, Timestamp::from_millis(50)), Arc::new(regexes));
     let facts = Facts::new(&subject);
     let evaluation = Evaluation::new(&facts, &regexes);

@@ -59,6 +59,8 @@ fn expressions_are_refused_at_their_line() {
         ("payload.all(a, payload.all(b, payload.all(c, true)))", "when has more than 2 loops inside of each other"),
         ("x.Y{a: 1} == 1", "when cannot make a \"x.Y\"; there are no message types"),
         ("1 +", "when is not valid CEL at its line 1, column "),
+        ("1 + 1", "when of rule \"r\" fails for every job: it gave int, not true or false"),
+        ("1 / 0 == 1", "when of rule \"r\" fails for every job: it divides by zero"),
     ] {
         let found = errors(&with_line(&format!("when: {}", serde_json::Value::from(expression))));
         assert!(found[0].starts_with(&format!("policy.yaml:5: {message}")), "{expression}: {found:?}");
