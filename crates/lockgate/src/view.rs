@@ -248,6 +248,7 @@ pub(crate) struct Replayed {
     pub(crate) matched: u64,
     pub(crate) replayed: u64,
     pub(crate) no_room: u64,
+    pub(crate) left_out: u64,
     pub(crate) job_ids: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ fn a_job_that_ends_badly_exits_with_2_and_can_be_replayed() {
     let dry = server.run(&["dlq", "replay", "--topic", "job.always_fail", "--dry-run", "--json"]).json();
     assert_eq!((&dry["matched"], &dry["replayed"]), (&json!(1), &json!(0)));
     let replayed = server.run(&["dlq", "replay", "bad", "--json"]).json();
-    assert_eq!(replayed, json!({"matched": 1, "replayed": 1, "no_room": 0, "job_ids": ["bad"]}));
+    assert_eq!(replayed, json!({"matched": 1, "replayed": 1, "no_room": 0, "left_out": 0, "job_ids": ["bad"]}));
     assert_eq!(server.run(&["watch", "bad"]).code(), Some(2), "the second life ends like the first");
     assert_eq!(server.run(&["get", "bad", "--json"]).json()["life"], 2);
 }

@@ -6,7 +6,9 @@ use super::{Counters, Duty, Env, EventKind, Illegal, Job, JobState, Transition};
 use crate::ids::ActorId;
 
 impl Job {
-    pub(super) fn replayed(&self, actor: ActorId, env: &Env<'_>) -> Result<Transition, Illegal> {
+    /// Whether it may get a new life, as far as the job itself knows: whether its saga is open is for those to see who know
+    /// the saga.
+    pub fn replayable(&self) -> Result<(), Illegal> {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
         }
@@ -15,11 +17,14 @@ impl Job {
             return Err(Illegal::Disowning);
         }
         match &self.request.run {
-            Some(part) if !part.run.is_saga() => return Err(Illegal::OfRun(part.run.clone())),
-            Some(part) if part.undo => return Err(Illegal::Undoes),
-            // Whether its saga is open is for those to see who know the saga.
-            Some(_) | None => {}
+            Some(part) if !part.run.is_saga() => Err(Illegal::OfRun(part.run.clone())),
+            Some(part) if part.undo => Err(Illegal::Undoes),
+            Some(_) | None => Ok(()),
         }
+    }
+
+    pub(super) fn replayed(&self, actor: ActorId, env: &Env<'_>) -> Result<Transition, Illegal> {
+        self.replayable()?;
         let mut transition = Transition::from(self);
         let life = &mut transition.job.life;
         life.no += 1;

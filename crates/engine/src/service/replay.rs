@@ -34,7 +34,9 @@ pub struct Replayed {
     pub replayed: u64,
     /// Had no room: within their tenant's quota, or under a ceiling.
     pub no_room: u64,
-    /// The first ids, so that a person can check.
+    /// Not to be replayed: jobs of runs, undos and jobs of closed workflows, and those that others were faster with.
+    pub left_out: u64,
+    /// The first ids of the others, so that a person can check.
     pub job_ids: Vec<JobId>,
 }
 
@@ -74,13 +76,10 @@ impl Engine {
             }
             let listing = self.inner.ports.store.dead_letters(query.clone()).await?;
             done.matched += listing.items.len() as u64;
-            done.name(&listing.items);
-            if !request.dry_run {
-                let (inner, by) = (self.inner.clone(), caller.clone());
-                let page = to_the_end(async move { inner.replay_page(&by, listing.items).await }).await??;
-                (done.replayed, done.no_room) = (done.replayed + page.replayed, done.no_room + page.refused);
-                limited = limited.or(page.limited);
-            }
+            let (inner, by, dry_run) = (self.inner.clone(), caller.clone(), request.dry_run);
+            let page = to_the_end(async move { inner.replay_page(&by, listing.items, dry_run).await }).await??;
+            let short = done.add(page);
+            limited = limited.or(short);
             query.cursor = listing.next;
             if query.cursor.is_none() {
                 break;
@@ -96,14 +95,22 @@ impl Engine {
 }
 
 impl Replayed {
-    fn name(&mut self, letters: &[DeadLetter]) {
+    /// Why some found no room, if any did not.
+    fn add(&mut self, page: Page) -> Option<Limited> {
         let room = IDS_MAX.saturating_sub(self.job_ids.len());
-        self.job_ids.extend(letters.iter().take(room).map(|letter| letter.job_id.clone()));
+        self.job_ids.extend(page.fit.into_iter().take(room));
+        self.left_out += page.left_out;
+        self.replayed += page.replayed;
+        self.no_room += page.refused;
+        page.limited
     }
 }
 
 /// What became of a page of letters.
 struct Page {
+    /// Those that can be replayed.
+    fit: Vec<JobId>,
+    left_out: u64,
     /// Got a new life.
     replayed: u64,
     refused: u64,
@@ -111,16 +118,23 @@ struct Page {
 }
 
 impl Inner {
-    /// Those that neither live again nor were refused: others were faster with them, or their workflows are closed.
-    async fn replay_page(self: &Arc<Self>, by: &Caller, letters: Vec<DeadLetter>) -> Result<Page, ApiError> {
+    /// A dry run ends where something would be done.
+    async fn replay_page(self: &Arc<Self>, by: &Caller, letters: Vec<DeadLetter>, dry_run: bool) -> Result<Page, ApiError> {
         let ids: Vec<JobId> = letters.into_iter().map(|letter| letter.job_id).collect();
         let jobs = self.load_each(&ids).await?.into_iter().filter_map(Found::there).collect();
-        let jobs = self.revivable(jobs).await?.into_iter().flatten();
+        let open = if dry_run { self.in_open_sagas(jobs).await? } else { self.revivable(jobs).await? };
+        let jobs: Vec<Job> = open.into_iter().flatten().filter(|job| job.replayable().is_ok()).collect();
+        let fit: Vec<JobId> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
+        let left_out = (ids.len() - fit.len()) as u64;
+        let page = Page { fit, left_out, replayed: 0, refused: 0, limited: None };
+        if dry_run {
+            return Ok(page);
+        }
         let returning = self.admit_replays(jobs).await?;
         let replay = |job: Arc<Job>| (job, Input::Replay { actor: by.actor.clone() });
         let driven = self.drive_from(by.source, returning.jobs.into_iter().map(replay).collect()).await?;
         drop(returning.tickets);
         let replayed = driven.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-        Ok(Page { replayed, refused: returning.refused, limited: returning.limited })
+        Ok(Page { replayed, refused: returning.refused, limited: returning.limited, ..page })
     }
 }

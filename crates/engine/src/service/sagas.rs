@@ -69,6 +69,12 @@ impl Inner {
         for saga in &sagas {
             self.hear_all(saga).await?;
         }
+        self.in_open_sagas(jobs).await
+    }
+
+    /// The same by what their sagas have heard so far, for who only asks.
+    pub(super) async fn in_open_sagas(&self, jobs: Vec<Job>) -> Result<Vec<Result<Job, Illegal>>, ApiError> {
+        let sagas: BTreeSet<RunId> = jobs.iter().filter_map(|job| saga_of(&job.request)).collect();
         let heads = self.saga_heads(sagas).await?;
         let open = |job: Job| match saga_of(&job.request).and_then(|saga| heads.get(&saga)) {
             Some(head) if head.closing.is_some() => Err(Illegal::ClosedSaga(head.dag.name.clone())),

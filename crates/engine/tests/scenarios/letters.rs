@@ -5,9 +5,9 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::Json;
-use lockgate_engine::{Settings, StartRun, Trouble};
+use lockgate_engine::{ReplayRequest, Settings, StartRun, Trouble};
 use lockgate_ports::memory::MemoryOutlet;
-use lockgate_ports::{Backlog, Upkeep};
+use lockgate_ports::{Backlog, DeadLetterQuery, Upkeep};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job, pass};
@@ -99,6 +99,29 @@ async fn every_bad_end_is_told_in_the_order_of_the_job() {
     let lives: Vec<_> = told.iter().filter(|letter| letter["job_id"] == id.as_str()).map(|letter| &letter["life"]).collect();
     assert_eq!(lives, [1, 2]);
     assert_eq!(told.iter().filter(|letter| letter["state"] == "DENIED").count(), 1);
+}
+
+/// A job of a run lives again with its run only.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_names_what_a_replay_would_replay() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let id = fail(&stage, &mut worker).await;
+    let dag = "version: 1\ndag: d\nnodes:\n  one: {topic: t}\n";
+    stage.engine.put_dag(&caller(), "d.yaml", dag).await.expect("a good definition");
+    let start =
+        StartRun { dag: "d".into(), version: None, params: serde_json::json!({}), idempotency_key: None, fresh: false };
+    stage.engine.start_run(&caller(), start).await.expect("started");
+    let of_run = worker.take().await;
+    worker.report(&of_run, Outcome::FailedFatal { error: "broken".into() }).await;
+    stage.until(&of_run.job.request.job_id, |job| job.state() == JobState::Failed).await;
+    let filter = DeadLetterQuery { tenant: Some(caller().tenant), ..DeadLetterQuery::default() };
+    for (dry_run, lives) in [(true, 0), (false, 1)] {
+        let ask = ReplayRequest { filter: filter.clone(), dry_run, ..ReplayRequest::default() };
+        let told = stage.engine.replay(&caller(), ask).await.expect("answered");
+        assert_eq!((told.matched, told.left_out, told.replayed), (2, 1, lives), "dry: {dry_run}");
+        assert_eq!(told.job_ids, [id.clone()], "dry: {dry_run}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,6 @@
 //! Lists and replays: filters off the wire, pages onto it.
 
 use lockgate_core::ids::JobId;
-use lockgate_core::job::Illegal;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApiError, Engine, ReplayRequest};
 use lockgate_ports::{DeadLetterQuery, JobQuery};
@@ -66,6 +65,7 @@ pub(super) async fn replay(
                 matched: replayed.matched,
                 replayed: replayed.replayed,
                 no_room: replayed.no_room,
+                left_out: replayed.left_out,
                 job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
             })
         }
@@ -79,15 +79,12 @@ async fn replay_one(
     dry_run: bool,
 ) -> Result<v1::ReplayDeadLettersResponse, ApiError> {
     if dry_run {
-        let state = engine.job(caller, &id).await?.job.state();
-        if !state.is_dead() {
-            return Err(ApiError::State(Illegal::State { input: "replay", state }));
-        }
+        engine.job(caller, &id).await?.job.replayable().map_err(ApiError::State)?;
     } else {
         engine.replay_one(caller, &id).await?;
     }
     let replayed = u64::from(!dry_run);
-    Ok(v1::ReplayDeadLettersResponse { matched: 1, replayed, no_room: 0, job_ids: vec![id.to_string()] })
+    Ok(v1::ReplayDeadLettersResponse { matched: 1, replayed, no_room: 0, left_out: 0, job_ids: vec![id.to_string()] })
 }
 
 fn filter(caller: Caller, wire: v1::DeadLetterFilter) -> Result<DeadLetterQuery, ApiError> {

@@ -188,10 +188,14 @@ impl Replay {
             out.line(job_id)?;
         }
         out.remark(&if dry_run {
-            format!("{} would be replayed", replayed.matched)
+            format!("{} would be replayed", replayed.matched.saturating_sub(replayed.left_out))
         } else {
             format!("{} of {} replayed", replayed.replayed, replayed.matched)
         });
+        if replayed.left_out > 0 {
+            let advice = "jobs of runs and workflows; `lockgate dag rerun` starts a run again from a node";
+            out.remark(&format!("{} are not replayed by themselves: {advice}", replayed.left_out));
+        }
         if replayed.no_room > 0 {
             out.remark(&format!("for {} there is no room now: `lockgate tenants` shows the quotas", replayed.no_room));
         }

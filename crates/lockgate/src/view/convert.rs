@@ -226,8 +226,8 @@ impl From<v1::DeadLetter> for DeadLetter {
 
 impl From<v1::ReplayDeadLettersResponse> for Replayed {
     fn from(response: v1::ReplayDeadLettersResponse) -> Self {
-        let v1::ReplayDeadLettersResponse { matched, replayed, no_room, job_ids } = response;
-        Self { matched, replayed, no_room, job_ids }
+        let v1::ReplayDeadLettersResponse { matched, replayed, no_room, left_out, job_ids } = response;
+        Self { matched, replayed, no_room, left_out, job_ids }
     }
 }
 

@@ -42,7 +42,9 @@ pub(in crate::rest) struct Replayed {
     replayed: u64,
     /// Had no room: within their tenant's quota, or under a ceiling.
     no_room: u64,
-    /// The first 1,000.
+    /// Matched and are not replayed: jobs of runs, undos and jobs of closed workflows, and those that others were faster with.
+    left_out: u64,
+    /// The first 1,000 of the others.
     job_ids: Vec<String>,
 }
 
@@ -79,6 +81,7 @@ impl From<EngineReplayed> for Replayed {
             matched: replayed.matched,
             replayed: replayed.replayed,
             no_room: replayed.no_room,
+            left_out: replayed.left_out,
             job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
         }
     }
