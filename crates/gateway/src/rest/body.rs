@@ -133,25 +133,56 @@ fn text(bytes: &[u8]) -> Answer<&str> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    let mut deserializer = serde_json::Deserializer::from_str(text(bytes)?);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error))?;
+    let text = text(bytes)?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error, text))?;
     deserializer.end().map_err(|error| not_json(&error))?;
-    Ok(value)
+    if is_object(text) { Ok(value) } else { Err(vec![no_object()].into()) }
 }
 
 /// Reads a part of a body that was taken whole: whatever is wrong with it is wrong with this part only.
 pub(super) fn part<T: DeserializeOwned>(json: &RawValue) -> Result<T, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
-    serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| FieldError::new(error.path().to_string(), error.inner()))
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| misread(&error, json.get()))?;
+    if is_object(json.get()) { Ok(value) } else { Err(no_object()) }
 }
 
-fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    let path = error.path().to_string();
-    if !error.inner().is_data() {
-        return not_json(error.inner());
+type Misread = serde_path_to_error::Error<serde_json::Error>;
+
+fn wrong(error: &Misread, text: &str) -> Problem {
+    if error.inner().is_data() { vec![misread(error, text)].into() } else { not_json(error.inner()) }
+}
+
+/// A list would do for serde, if it had as many entries as the object has fields.
+fn is_object(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('{')
+}
+
+fn no_object() -> FieldError {
+    FieldError::new(WHOLE, "must be a JSON object")
+}
+
+/// What the whole is called where a field has a name.
+const WHOLE: &str = "body";
+
+/// The field that is wrong or missing, in words that know nothing of the types behind it.
+fn misread(error: &Misread, text: &str) -> FieldError {
+    if !is_object(text) {
+        return no_object();
     }
-    vec![FieldError::new(path, error.inner())].into()
+    let (path, mut message) = (error.path().to_string(), error.inner().to_string());
+    if let Some((before, after)) = message.split_once("expected struct ") {
+        let place = after.find(" at line ").map_or("", |at| &after[at..]);
+        message = format!("{before}expected an object{place}");
+    }
+    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+    let field = match (path.as_str(), missing) {
+        (".", Some(field)) => field.to_owned(),
+        (".", None) => WHOLE.to_owned(),
+        (path, Some(field)) => format!("{path}.{field}"),
+        (path, None) => path.to_owned(),
+    };
+    FieldError::new(field, message)
 }
 
 fn not_json(error: &serde_json::Error) -> Problem {
