@@ -135,6 +135,7 @@ pub(crate) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report:
     let (low, high) = (*range.start(), *range.end());
     match plain(node).and_then(|text| text.parse::<u64>().ok()) {
         Some(number) if range.contains(&number) => Some(number),
+        _ if low == high => refused(report, node.at, format!("{name} must be {low}")),
         _ => refused(report, node.at, format!("{name} must be a whole number between {low} and {high}")),
     }
 }

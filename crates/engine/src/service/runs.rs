@@ -150,7 +150,7 @@ impl Engine {
         let view = self.inner.run_since(caller, id, since).await?;
         check_params(&order, &view)?;
         let (action, detail) = record(&order);
-        let order = in_indexes(order, &view.dag, caller)?;
+        let order = in_indexes(order, &view, caller)?;
         let ticket = match &order {
             Order::Rerun { from, .. } if view.run.head.state.is_over() => {
                 Some(self.inner.admit_rerun(&caller.tenant, &view.dag, from).await?)
@@ -240,9 +240,10 @@ fn check_params(order: &RunOrder, view: &RunView) -> Result<(), ApiError> {
     view.dag.check_params(&Value::Object(merged)).map(|_| ()).map_err(ApiError::Invalid)
 }
 
-fn in_indexes(order: RunOrder, dag: &Dag, caller: &Caller) -> Result<Order, ApiError> {
-    let node =
-        |name: &str| dag.index(name).ok_or_else(|| ApiError::invalid("node", format_args!("the DAG has no node {name:?}")));
+fn in_indexes(order: RunOrder, view: &RunView, caller: &Caller) -> Result<Order, ApiError> {
+    let whole = if view.run.head.id.is_saga() { "the workflow has no job" } else { "the DAG has no node" };
+    let none = |name: &str| ApiError::invalid("node", format_args!("{whole} {name:?}"));
+    let node = |name: &str| view.dag.index(name).ok_or_else(|| none(name));
     Ok(match order {
         RunOrder::Pause => Order::Pause,
         RunOrder::Resume => Order::Resume,

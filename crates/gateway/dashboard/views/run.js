@@ -46,7 +46,7 @@ export default function run({ id, signal, refresh }) {
       run.error && h("p", { class: "notice bad" }, run.error.message),
       card("Graph", h("div", { class: "scroll" }, graph)),
       card("Nodes", table(["node", "state", "job", "took", "", "error"], run.nodes.map(nodeRow), "None has begun.")),
-      card("Facts", facts([["DAG", `${run.dag} version ${run.dag_version}`], ["by", run.actor], ["began", ago(run.began_at)],
+      card("Facts", facts([["DAG", run.dag_version ? `${run.dag} version ${run.dag_version}` : run.dag], ["by", run.actor], ["began", ago(run.began_at)],
         ["ended", run.ended_at && ago(run.ended_at)], ["took", took(run.began_at, run.ended_at)]])),
       h("div", { class: "pair" }, card("Parameters", code(run.params ?? {})), run.output !== undefined && card("Output", code(run.output))),
     ].filter(Boolean);

@@ -6,7 +6,7 @@ import { ago, badge, bar, card, h, row, runLink, table, took } from "../dom.js";
 export default function runs() {
   const dagRow = (dag) => row([h("b", {}, dag.name), dag.version, dag.nodes, ago(dag.stored_at), dag.description ?? ""]);
   const runRow = (run) => row([
-    runLink(run.run_id), badge(run.state), `${run.dag} ${run.dag_version}`, bar(run.done, run.total), `${run.percent}%`,
+    runLink(run.run_id), badge(run.state), run.dag_version ? `${run.dag} ${run.dag_version}` : run.dag, bar(run.done, run.total), `${run.percent}%`,
     ago(run.began_at), took(run.began_at, run.ended_at), h("span", { class: "clip" }, run.error?.message ?? ""),
   ], `#/runs/${encodeURIComponent(run.run_id)}`);
 

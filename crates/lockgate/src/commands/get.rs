@@ -127,8 +127,11 @@ fn decisions(job: &view::Job, out: Output) -> [(&'static str, Option<Field>); 3]
 fn children_line(children: &view::Children, out: Output) -> String {
     let ended = children.total.saturating_sub(children.live);
     let waits = children.waits_until.map(|at| {
-        let then = children.on_timeout.as_deref().unwrap_or("fail");
-        format!(", waits for them until {}, then {then}", out.relative(at))
+        let then = match children.on_timeout.as_deref() {
+            Some("review") => "a person is asked",
+            _ => "it fails",
+        };
+        format!(", waits for them until {}; then {then}", out.moment(at))
     });
     format!("{ended} of {} ended{}", children.total, waits.unwrap_or_default())
 }

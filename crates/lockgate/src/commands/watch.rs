@@ -11,6 +11,9 @@ use crate::output::{Output, Tone, clock_time};
 use crate::session::Session;
 use crate::view;
 
+/// As wide as the longest kind of event, `waiting_for_children`.
+const KIND_CHARS: usize = 20;
+
 /// Follow the events of a job until it ends
 #[derive(Args, Debug)]
 #[command(after_long_help = "Exits with 0 when the job succeeded and with 2 when it ended otherwise.")]
@@ -47,7 +50,7 @@ fn progress_line(progress: &v1::Progress) -> String {
 
 fn event_line(event: &view::Event, out: Output) -> String {
     let mut line = format!("{} {:>3}  ", out.paint(&clock_time(event.at), Tone::Faint), event.n);
-    line.push_str(&out.paint(&format!("{:<14}", event.kind), tone(&event.kind)));
+    line.push_str(&out.paint(&format!("{:<KIND_CHARS$}", event.kind), tone(&event.kind)));
     if event.attempt > 0 {
         line.push_str(&format!(" attempt {}", event.attempt));
     }
@@ -99,7 +102,7 @@ mod tests {
         let out = Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH);
         assert_eq!(
             event_line(&view::Event::from(event), out),
-            "00:00:01.234   4  attempt_failed attempt 1 not before 00:00:02.500: failed: boom"
+            "00:00:01.234   4  attempt_failed       attempt 1 not before 00:00:02.500: failed: boom"
         );
     }
 }

@@ -146,8 +146,10 @@ pub struct SubRun {
 /// The order does not fit the run as it is. Nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("the run is {0}")]
-    State(&'static str),
+    #[error("the run is over: it is {0}")]
+    Over(&'static str),
+    #[error("the run is {0}: only one that is over, and whose work was not undone, can be rerun")]
+    NotAgain(&'static str),
     #[error("the run is about to end: nothing new starts any more")]
     Closing,
     #[error("the run is undoing its work and cannot be cancelled; resolve or retry an undo that is stuck")]

@@ -25,7 +25,7 @@ impl Step<'_> {
         match head.closing {
             None if head.is_open() => self.head().paused = paused,
             Some(_) if !head.state.is_over() => return Err(Refusal::Closing),
-            _ => return Err(Refusal::State(head.state.as_str())),
+            _ => return Err(Refusal::Over(head.state.as_str())),
         }
         Ok(())
     }
@@ -34,7 +34,7 @@ impl Step<'_> {
     fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), Refusal> {
         let head = &self.live.run.head;
         if head.state.is_over() {
-            return Err(Refusal::State(head.state.as_str()));
+            return Err(Refusal::Over(head.state.as_str()));
         }
         let closing = if compensate { Closing::CancelAndCompensate } else { Closing::Cancel };
         match head.closing {

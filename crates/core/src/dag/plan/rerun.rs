@@ -58,7 +58,7 @@ impl Live {
     fn may_rerun(&self, from: &[NodeIx], params: &Map<String, Value>) -> Result<(), Refusal> {
         let head = &self.run.head;
         if !head.state.is_over() || head.state == RunState::Compensated {
-            return Err(Refusal::State(head.state.as_str()));
+            return Err(Refusal::NotAgain(head.state.as_str()));
         }
         if let Some(parent) = &head.parent {
             return Err(Refusal::Child(parent.run.clone()));

@@ -27,8 +27,8 @@ impl Step<'_> {
         let head = &self.saga.run.head;
         match head.closing {
             Some(before) if before.undoes() && !head.state.is_over() => return Err(Refusal::Compensating),
-            Some(_) if head.state.is_over() => return Err(Refusal::State(head.state.as_str())),
-            None if head.state.is_over() && !compensate => return Err(Refusal::State(head.state.as_str())),
+            Some(_) if head.state.is_over() => return Err(Refusal::Over(head.state.as_str())),
+            None if head.state.is_over() && !compensate => return Err(Refusal::Over(head.state.as_str())),
             Some(_) if !compensate => return Ok(()),
             _ => {}
         }

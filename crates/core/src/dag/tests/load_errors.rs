@@ -24,7 +24,7 @@ fn files_that_are_no_dag_are_refused() {
             "1: the DAG has no \"nodes\"; add it",
         ],
     );
-    assert_refused("version: 2\ndag: d\nnodes: {a: {topic: t}}\n", &["1: version must be a whole number between 1 and 1"]);
+    assert_refused("version: 2\ndag: d\nnodes: {a: {topic: t}}\n", &["1: version must be 1"]);
     assert_refused("version: 1\ndag: d\nnodes: {}\n", &["3: nodes is empty; remove it or name at least one"]);
     assert_refused(
         "version: 1\ndag: d\nnodes: {a: {topic: t}}\nnode: {}\n",

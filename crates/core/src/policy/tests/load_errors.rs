@@ -156,7 +156,7 @@ tenants: {'a b': {rules: []}}
 ";
     let found = errors(text);
     let starts = [
-        "policy.yaml:1: version must be a whole number between 1 and 1",
+        "policy.yaml:1: version must be 1",
         "policy.yaml:2: unknown decision \"maybe\"; it must be one of allow, deny",
         "policy.yaml:3: unknown key \"rulez\" in the policy; did you mean \"rules\"?",
         "policy.yaml:5: topics is empty",

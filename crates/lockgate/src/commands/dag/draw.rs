@@ -12,7 +12,12 @@ const MESSAGE_CHARS_MAX: usize = 80;
 
 /// The whole run. `percent` while it goes on.
 pub(in crate::commands) fn run(run: &view::Run, out: Output, percent: Option<u32>) -> String {
-    let head = format!("{}  {} version {}", run.run_id, run.dag, run.dag_version);
+    let of = match run.dag_version {
+        // A workflow of plain jobs has no definition.
+        0 => run.dag.clone(),
+        version => format!("{} version {version}", run.dag),
+    };
+    let head = format!("{}  {of}", run.run_id);
     let progress = percent.map(|percent| format!("  {percent}%")).unwrap_or_default();
     let mut lines = vec![format!("{head}  {}{progress}{}", out.paint(run.state, tone(run.state)), took(run))];
     if let Some(error) = &run.error {

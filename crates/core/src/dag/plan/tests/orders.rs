@@ -40,7 +40,7 @@ fn a_run_whose_last_node_ends_while_it_is_paused_is_over() {
     world.order(Order::Pause).unwrap();
     world.succeed("a");
     assert_eq!(world.run_state(), RunState::Succeeded);
-    assert_eq!(world.order(Order::Resume), Err(Refusal::State("SUCCEEDED")));
+    assert_eq!(world.order(Order::Resume), Err(Refusal::Over("SUCCEEDED")));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_cancelled_run_stops_what_runs_and_says_who_asked() {
     assert_eq!(world.run_state(), RunState::Canceled);
     let failure = world.committed.head.failure.as_ref().unwrap();
     assert_eq!((failure.reason, &*failure.message), (Reason::Cancelled, "cancelled by bob: wrong file"));
-    assert_eq!(world.cancel(false), Err(Refusal::State("CANCELED")));
+    assert_eq!(world.cancel(false), Err(Refusal::Over("CANCELED")));
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn a_rerun_evaluates_its_lists_anew() {
 #[test]
 fn a_rerun_that_does_not_fit_is_refused() {
     let mut world = begin(vec![job("a", &[]).undone(), job("b", &[0])]);
-    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::State("RUNNING")));
+    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::NotAgain("RUNNING")));
     world.succeed("a");
     world.cancel(true).unwrap();
     world.end("b", JobState::Cancelled);
     world.end_undo("a", JobState::Succeeded);
-    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::State("COMPENSATED")));
+    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::NotAgain("COMPENSATED")));
     let mut world = begin(vec![job("a", &[])]);
     world.succeed("a");
     assert_eq!(

@@ -284,7 +284,7 @@ fn a_saga_has_no_plan_to_pause_or_to_run_again() {
     assert_eq!(world.stopped, ["a"]);
     world.end("a", JobState::Cancelled, None);
     assert_eq!((world.state(), world.row("a").state), (RunState::Canceled, NodeState::Canceled));
-    assert!(matches!(world.obey(rollback()), Err(Refusal::State(_))));
+    assert!(matches!(world.obey(rollback()), Err(Refusal::Over(_))));
 }
 
 #[test]
