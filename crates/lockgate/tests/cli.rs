@@ -83,19 +83,19 @@ fn what_is_not_there_exits_with_4() {
 fn whatever_is_not_there_exits_with_4_and_says_what_lists_its_like() {
     let server = Server::start();
     for (words, list) in [
-        (&["pools", "pause", "none"][..], "lockgate pools list"),
-        (&["pools", "show", "none"], "lockgate pools history"),
-        (&["policy", "show", "none"], "lockgate policy list"),
-        (&["policy", "rollback", "none"], "lockgate policy list"),
-        (&["quotas", "rollback", "builtin:default"], "builtin:quotas"),
-        (&["workers", "drain", "none"], "lockgate workers"),
-        (&["dag", "show", "none"], "lockgate dag list"),
-        (&["dag", "get", "none"], "lockgate dag runs"),
-        (&["schedule", "show", "none"], "lockgate schedule list"),
-        (&["schedule", "slots", "none"], "lockgate schedule list"),
-        (&["saga", "show", "none"], "lockgate saga list"),
+        (["pools", "pause", "none"], "lockgate pools list"),
+        (["pools", "show", "none"], "lockgate pools history"),
+        (["policy", "show", "none"], "lockgate policy list"),
+        (["policy", "rollback", "none"], "lockgate policy list"),
+        (["quotas", "rollback", "builtin:default"], "builtin:quotas"),
+        (["workers", "drain", "none"], "lockgate workers"),
+        (["dag", "show", "none"], "lockgate dag list"),
+        (["dag", "get", "none"], "lockgate dag runs"),
+        (["schedule", "show", "none"], "lockgate schedule list"),
+        (["schedule", "slots", "none"], "lockgate schedule list"),
+        (["saga", "show", "none"], "lockgate saga list"),
     ] {
-        let answer = server.run(words);
+        let answer = server.run(&words);
         assert_eq!(answer.code(), Some(4), "{words:?}: {}", answer.stderr());
         assert!(answer.stderr().contains(list), "{words:?}: {}", answer.stderr());
     }
