@@ -1,13 +1,17 @@
 //! What can go wrong for somebody at the command line, what it means for a script, and what to do next.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lockgate_engine::ApiError;
 use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
+
+use crate::output;
 
 /// The exit codes, as the help promises them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,11 @@ pub(crate) enum CliError {
     /// The server does not let this client do it.
     Unwelcome(String),
     /// The server could not do it now; later may help.
-    Busy(String),
+    Busy {
+        message: String,
+        /// When, if it said so.
+        again_in: Option<Duration>,
+    },
     Server(String),
     /// Whoever read our output has had enough. Not worth a word.
     OutputClosed,
@@ -77,7 +85,7 @@ impl CliError {
 
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Refused { .. } | Self::Unwelcome(_) | Self::Busy(_) | Self::Server(_) => Exit::Error,
+            Self::Usage(_) | Self::Refused { .. } | Self::Unwelcome(_) | Self::Busy { .. } | Self::Server(_) => Exit::Error,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound { .. } => Exit::NotFound,
             Self::Conflict(_) | Self::Outdated(_) => Exit::Conflict,
@@ -95,30 +103,32 @@ impl CliError {
             Self::Outdated(_) => "outdated",
             Self::Refused { .. } => "refused",
             Self::Unwelcome(_) => "unwelcome",
-            Self::Busy(_) => "busy",
+            Self::Busy { .. } => "busy",
             Self::Server(_) => "server_error",
             Self::OutputClosed => "output_closed",
         }
     }
 
     /// What to do next, where there is something to do.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
+        let hint = match self {
             Self::Unreachable { .. } => {
-                Some("is the server running? start it with `lockgate serve`, or name another with --server")
+                "is the server running? start it with `lockgate serve`, or name another with --server"
             }
-            Self::NotFound { what, .. } => where_to_look(what),
-            Self::Conflict(_) => Some("look at it as it is now: `lockgate get <job>`, or `lockgate dag get <run>`"),
+            Self::NotFound { what, .. } => where_to_look(what)?,
+            Self::Conflict(_) => "look at it as it is now: `lockgate get <job>`, or `lockgate dag get <run>`",
             Self::Outdated(_) => {
-                Some("look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now")
+                "look again: `lockgate policy|pools|timeouts show` and `lockgate pools list` say what is in force now"
             }
             Self::Unwelcome(_) => {
-                Some("show a credential with --api-key or LOCKGATE_API_KEY; `lockgate auth whoami` tells who it makes you")
+                "show a credential with --api-key or LOCKGATE_API_KEY; `lockgate auth whoami` tells who it makes you"
             }
-            Self::Busy(_) => Some("try again in a moment"),
-            Self::Server(_) => Some("the server's log says more"),
-            Self::Usage(_) | Self::Refused { .. } | Self::OutputClosed => None,
-        }
+            Self::Busy { again_in: Some(span), .. } => return Some(try_again_in(*span).into()),
+            Self::Busy { again_in: None, .. } => "try again in a moment",
+            Self::Server(_) => "the server's log says more",
+            Self::Usage(_) | Self::Refused { .. } | Self::OutputClosed => return None,
+        };
+        Some(hint.into())
     }
 
     /// The same for programs.
@@ -128,9 +138,15 @@ impl CliError {
             code: &'a str,
             message: String,
             #[serde(skip_serializing_if = "Option::is_none")]
-            hint: Option<&'a str>,
+            hint: Option<Cow<'static, str>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            retry_after_ms: Option<u64>,
         }
-        let view = View { code: self.code(), message: self.to_string(), hint: self.hint() };
+        let retry_after_ms = match self {
+            Self::Busy { again_in: Some(span), .. } => u64::try_from(span.as_millis()).ok(),
+            _ => None,
+        };
+        let view = View { code: self.code(), message: self.to_string(), hint: self.hint(), retry_after_ms };
         serde_json::to_string(&view).unwrap_or_default()
     }
 
@@ -147,7 +163,9 @@ impl CliError {
             Code::InvalidArgument | Code::OutOfRange => Self::Refused { message, fields: violations(status) },
             Code::PermissionDenied | Code::Unauthenticated => Self::Unwelcome(message),
             Code::Unimplemented => Self::Refused { message, fields: Vec::new() },
-            Code::ResourceExhausted | Code::Unavailable | Code::DeadlineExceeded => Self::Busy(message),
+            Code::ResourceExhausted | Code::Unavailable | Code::DeadlineExceeded => {
+                Self::Busy { message, again_in: status.get_details_retry_info().and_then(|info| info.retry_delay) }
+            }
             Code::Ok | Code::Cancelled | Code::Unknown | Code::Internal | Code::DataLoss => {
                 Self::Server(if message.is_empty() { status.code().description().to_owned() } else { message })
             }
@@ -168,7 +186,7 @@ impl fmt::Display for CliError {
             | Self::Conflict(message)
             | Self::Outdated(message)
             | Self::Unwelcome(message)
-            | Self::Busy(message)
+            | Self::Busy { message, .. }
             | Self::Server(message) => f.write_str(message),
             Self::OutputClosed => f.write_str("the output was closed"),
         }
@@ -214,6 +232,12 @@ fn where_to_look(what: &str) -> Option<&'static str> {
         "quotas snapshot" => "`lockgate quotas history` lists what is or was in force",
         _ => return None,
     })
+}
+
+/// In whole seconds, and not too early.
+fn try_again_in(span: Duration) -> String {
+    let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+    format!("try again in {}", output::span(Duration::from_secs(seconds)))
 }
 
 /// The server never answered: the connection failed, not the call.
@@ -266,6 +290,21 @@ mod tests {
         assert_eq!(error.to_string(), "cannot reach http://s: connection refused");
         assert!(error.hint().is_some_and(|hint| hint.contains("lockgate serve")));
         assert_eq!(exit_of(Code::Unavailable), Exit::Error);
+    }
+
+    #[test]
+    fn a_server_without_room_says_when_to_come_back() {
+        let told = |retry_after| {
+            let mut details = ErrorDetails::new();
+            details.set_retry_info(Some(retry_after));
+            let status = Status::with_error_details(Code::ResourceExhausted, "no room", details);
+            CliError::from_status(&status, "http://s")
+        };
+        let hint = |error: &CliError| error.hint().map(Cow::into_owned).unwrap_or_default();
+        assert_eq!(hint(&told(Duration::from_secs(600))), "try again in 10m");
+        assert_eq!(hint(&told(Duration::from_millis(1_200))), "try again in 2s");
+        assert!(told(Duration::from_millis(1_200)).json().ends_with(r#""retry_after_ms":1200}"#));
+        assert_eq!(hint(&CliError::from_status(&Status::unavailable("later"), "http://s")), "try again in a moment");
     }
 
     #[test]

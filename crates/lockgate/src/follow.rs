@@ -100,7 +100,7 @@ async fn final_state(session: &mut Session, job_id: &str) -> Result<Option<v1::J
 }
 
 const fn is_passing(error: &CliError) -> bool {
-    matches!(error, CliError::Unreachable { .. } | CliError::Busy(_))
+    matches!(error, CliError::Unreachable { .. } | CliError::Busy { .. })
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn patience_ends_with_time_and_at_once_where_it_does_not_help() {
-        let busy = || CliError::Busy("later".to_owned());
+        let busy = || CliError::Busy { message: "later".to_owned(), again_in: None };
         let mut patience = Patience::default();
         assert!(patience.bear(busy()).is_ok());
         assert!(patience.bear(CliError::not_found("job", "never".to_owned())).is_err());

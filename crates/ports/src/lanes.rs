@@ -240,6 +240,10 @@ pub struct LaneDepth {
     pub pool: Option<PoolName>,
     pub lane: LaneKey,
     pub waiting: u64,
+    /// Those of them that nobody has claimed.
+    pub unclaimed: u64,
+    /// A limit holds them back.
+    pub limited: bool,
     /// The head's ready time, if the head is in the window.
     pub oldest: Option<ReadyKey>,
 }

@@ -103,11 +103,14 @@ impl RedisLanes {
 }
 
 fn depth_of(book: &Book, depth: &mut Answer) -> Option<LaneDepth> {
-    let (id, json, pool, waiting, head) = (depth.text()?, depth.text()?, depth.text()?, depth.number()?, depth.text()?);
+    let (id, json, pool) = (depth.text()?, depth.text()?, depth.text()?);
+    let (waiting, unclaimed, limited, head) = (depth.number()?, depth.number()?, depth.number()?, depth.text()?);
     Some(LaneDepth {
         pool: pool_of(&pool),
         lane: book.named(&id, &json)?.key.clone(),
         waiting: u64::try_from(waiting).ok()?,
+        unclaimed: u64::try_from(unclaimed).ok()?,
+        limited: limited == 1,
         oldest: names::read_place(&head),
     })
 }

@@ -23,6 +23,17 @@ pub(super) struct Need {
     placement: BTreeMap<Arc<str>, Arc<str>>,
 }
 
+/// How a worker stands on its benches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stand<K> {
+    /// None while it can be given nothing.
+    pub(super) rank: Option<Rank<K>>,
+    /// Whether it works, for whichever process.
+    pub(super) here: bool,
+    /// Its free slots, whichever process gives it jobs.
+    pub(super) free: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Bench<K> {
     need: Need,
@@ -30,6 +41,10 @@ pub(super) struct Bench<K> {
     pub(super) ready: BTreeSet<Rank<K>>,
     /// Everyone that fits, ready or not.
     pub(super) fit: usize,
+    /// Those of them that work.
+    pub(super) here: usize,
+    /// Their free slots.
+    pub(super) free: u64,
     /// Remembered shapes that use it. It goes with the last one.
     users: usize,
 }
@@ -65,6 +80,22 @@ impl Need {
     }
 }
 
+impl<K: Ord + Clone> Bench<K> {
+    fn count_in(&mut self, stand: &Stand<K>) {
+        self.ready.extend(stand.rank.clone());
+        self.here += usize::from(stand.here);
+        self.free += u64::from(stand.free);
+    }
+
+    fn count_out(&mut self, stand: &Stand<K>) {
+        if let Some(rank) = &stand.rank {
+            self.ready.remove(rank);
+        }
+        self.here -= usize::from(stand.here);
+        self.free -= u64::from(stand.free);
+    }
+}
+
 impl<K: Ord + Clone> Benches<K> {
     pub(super) fn get(&self, id: BenchId) -> Option<&Bench<K>> {
         self.by_id.get(&id)
@@ -91,13 +122,17 @@ impl<K: Ord + Clone> Benches<K> {
         self.made
     }
 
-    /// A new bench with one user.
-    pub(super) fn open(&mut self, need: Need, ready: BTreeSet<Rank<K>>, fit: usize) -> BenchId {
+    /// A new bench with one user, and everyone that fits.
+    pub(super) fn open(&mut self, need: Need, stands: Vec<Stand<K>>) -> BenchId {
         let id = self.made;
         self.made += 1;
+        let fit = stands.len();
         self.seats += fit;
+        let here = stands.iter().filter(|stand| stand.here).count();
+        let free = stands.iter().map(|stand| u64::from(stand.free)).sum();
+        let ready = stands.into_iter().filter_map(|stand| stand.rank).collect();
         self.by_need.insert(need.clone(), id);
-        self.by_id.insert(id, Bench { need, ready, fit, users: 1 });
+        self.by_id.insert(id, Bench { need, ready, fit, here, free, users: 1 });
         id
     }
 
@@ -118,7 +153,7 @@ impl<K: Ord + Clone> Benches<K> {
         profile: &WorkerProfile,
         pool: Option<&Pool>,
         offer: OfferId,
-        rank: Option<&Rank<K>>,
+        stand: &Stand<K>,
     ) -> Vec<BenchId> {
         let mut seated = Vec::new();
         for (id, bench) in &mut self.by_id {
@@ -126,29 +161,26 @@ impl<K: Ord + Clone> Benches<K> {
             if need.pool == profile.pool && need.offers.contains(&offer) && need.is_met(profile, pool) {
                 bench.fit += 1;
                 self.seats += 1;
-                bench.ready.extend(rank.cloned());
+                bench.count_in(stand);
                 seated.push(*id);
             }
         }
         seated
     }
 
-    pub(super) fn leave(&mut self, id: BenchId, rank: Option<&Rank<K>>) {
-        if self.move_on(id, rank, None)
-            && let Some(bench) = self.by_id.get_mut(&id)
-        {
+    pub(super) fn leave(&mut self, id: BenchId, stand: &Stand<K>) {
+        if let Some(bench) = self.by_id.get_mut(&id) {
+            bench.count_out(stand);
             bench.fit -= 1;
             self.seats -= 1;
         }
     }
 
     /// A worker of the bench stands elsewhere now. Says whether the bench is still there.
-    pub(super) fn move_on(&mut self, id: BenchId, before: Option<&Rank<K>>, after: Option<&Rank<K>>) -> bool {
+    pub(super) fn move_on(&mut self, id: BenchId, before: &Stand<K>, after: &Stand<K>) -> bool {
         let Some(bench) = self.by_id.get_mut(&id) else { return false };
-        if let Some(before) = before {
-            bench.ready.remove(before);
-        }
-        bench.ready.extend(after.cloned());
+        bench.count_out(before);
+        bench.count_in(after);
         true
     }
 }

@@ -76,9 +76,13 @@ impl Candidate {
 
     /// Whether it takes a job now. The first check that fails names the reason.
     pub fn check(&self, overload: &Overload) -> Result<(), Unready> {
-        if let Some(away) = self.away {
-            return Err(Unready::Away(away));
+        match self.away {
+            Some(away) => Err(Unready::Away(away)),
+            None => self.check_load(overload),
         }
+    }
+
+    fn check_load(&self, overload: &Overload) -> Result<(), Unready> {
         if overload.active_percent.is_some_and(|percent| self.active >= share(self.capacity, percent)) {
             return Err(Unready::Overloaded(Measure::Active));
         }
@@ -90,6 +94,19 @@ impl Candidate {
             }
         }
         if self.active >= self.capacity { Err(Unready::Busy) } else { Ok(()) }
+    }
+
+    /// Whether it works, for whichever process.
+    pub(super) fn is_here(&self) -> bool {
+        matches!(self.away, None | Some(Away::Elsewhere))
+    }
+
+    /// Slots that are free, by what was last heard of it, whichever process gives it jobs.
+    pub(super) fn free(&self, overload: &Overload) -> u32 {
+        if !self.is_here() || self.check_load(overload).is_err() {
+            return 0;
+        }
+        self.limit(overload).min(self.capacity).saturating_sub(self.active)
     }
 
     /// Whether it may hold another job at all: one that finds no slot free can still wait with it.

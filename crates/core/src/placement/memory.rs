@@ -84,16 +84,15 @@ impl<K: Ord + Clone> Roster<K> {
         if let Some(bench) = self.benches.share(&need) {
             return bench;
         }
-        let (id, mut ready, mut fit) = (self.benches.next_id(), Vec::new(), 0);
+        let (id, mut stands) = (self.benches.next_id(), Vec::new());
         for slot in crew.into_iter().flat_map(|crew| crew.members_of(&need.offers)) {
             let Some(worker) = self.workers.get_mut(slot) else { continue };
             if need.is_met(&worker.candidate.profile, Some(pool)) {
                 worker.benches.push(id);
-                ready.extend(worker.rank.clone());
-                fit += 1;
+                stands.push(worker.stand.clone());
             }
         }
-        self.benches.open(need, ready.into_iter().collect(), fit)
+        self.benches.open(need, stands)
     }
 
     /// Forgets the shapes that workers with these topics would serve in the pool: a list of topics that nobody had before

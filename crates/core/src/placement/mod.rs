@@ -11,6 +11,7 @@ mod advice;
 mod bench;
 mod candidate;
 mod crew;
+mod crowd;
 mod explain;
 mod gate;
 mod memory;
@@ -24,13 +25,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use candidate::{Away, Candidate, Measure, Unready};
+pub use crowd::WaitsFor;
 pub use explain::{Obstacle, Placement, PoolLook, Refusal, WORKERS_SHOWN_MAX, WorkerLook};
 
 use crate::ids::{PoolName, WorkerId};
 use crate::lane::Shape;
 use crate::pools::{Overload, Routing};
-use bench::{BenchId, Benches};
+use bench::{BenchId, Benches, Stand};
 use crew::{Crew, OfferId};
+use crowd::Crowd;
 use memory::{Bounds, Outlook};
 use rank::Rank;
 use slots::{Slot, Slots};
@@ -48,6 +51,7 @@ pub struct Roster<K> {
     offers: OfferId,
     benches: Benches<K>,
     shapes: BTreeMap<Arc<Shape>, Outlook>,
+    crowd: Crowd,
     bounds: Bounds,
     /// Counts jobs given to workers: the time by which "least recently" is judged.
     given: u64,
@@ -63,8 +67,7 @@ struct Worker<K> {
     overload: Overload,
     /// When it was last given a job; 0 for never.
     given: u64,
-    /// How it stands on its benches; none while it can take nothing.
-    rank: Option<Rank<K>>,
+    stand: Stand<K>,
     /// Where it sits. May name benches that are gone; they are struck out at the next change.
     benches: Vec<BenchId>,
 }
@@ -80,6 +83,7 @@ impl<K: Ord + Clone> Roster<K> {
             offers: 0,
             benches: Benches::default(),
             shapes: BTreeMap::new(),
+            crowd: Crowd::default(),
             bounds: Bounds::default(),
             given: 0,
             asked: 0,
@@ -96,10 +100,11 @@ impl<K: Ord + Clone> Roster<K> {
         self.routing = routing;
         self.shapes.clear();
         self.benches = Benches::default();
+        self.crowd = Crowd::default();
         for (slot, worker) in self.workers.iter_mut() {
             worker.benches.clear();
             worker.overload = overload(&self.routing, &worker.candidate.profile.pool);
-            worker.rank = worker.ranked(slot);
+            worker.stand = worker.stands(slot);
         }
     }
 
@@ -108,7 +113,8 @@ impl<K: Ord + Clone> Roster<K> {
         self.remove(&key);
         let profile = candidate.profile.clone();
         let overload = overload(&self.routing, &profile.pool);
-        let worker = Worker { key: key.clone(), candidate, overload, given: 0, rank: None, benches: Vec::new() };
+        let stand = Stand { rank: None, here: false, free: 0 };
+        let worker = Worker { key: key.clone(), candidate, overload, given: 0, stand, benches: Vec::new() };
         let slot = self.workers.insert(worker);
         self.by_key.insert(key, slot);
         self.by_name.entry(profile.worker.clone()).or_default().insert(slot);
@@ -118,9 +124,9 @@ impl<K: Ord + Clone> Roster<K> {
             self.forget_served(&profile.pool, &profile.topics);
         }
         if let Some(worker) = self.workers.get_mut(slot) {
-            worker.rank = worker.ranked(slot);
+            worker.stand = worker.stands(slot);
             let pool = self.routing.pools.pool(&profile.pool);
-            worker.benches = self.benches.seat(&profile, pool, joined.offer, worker.rank.as_ref());
+            worker.benches = self.benches.seat(&profile, pool, joined.offer, &worker.stand);
         }
         self.forget_excess();
     }
@@ -130,7 +136,7 @@ impl<K: Ord + Clone> Roster<K> {
         let Some(slot) = self.by_key.remove(key) else { return };
         let Some(worker) = self.workers.remove(slot) else { return };
         for bench in &worker.benches {
-            self.benches.leave(*bench, worker.rank.as_ref());
+            self.benches.leave(*bench, &worker.stand);
         }
         let profile = &worker.candidate.profile;
         if let Some(crew) = self.crews.get_mut(&profile.pool) {
@@ -163,25 +169,25 @@ impl<K: Ord + Clone> Roster<K> {
             self.given += 1;
             worker.given = self.given;
         }
-        let rank = worker.ranked(slot);
-        if rank != worker.rank {
-            let before = std::mem::replace(&mut worker.rank, rank);
-            let (benches, after) = (&mut self.benches, &worker.rank);
-            worker.benches.retain(|bench| benches.move_on(*bench, before.as_ref(), after.as_ref()));
+        let stand = worker.stands(slot);
+        if stand != worker.stand {
+            let before = std::mem::replace(&mut worker.stand, stand);
+            let (benches, after) = (&mut self.benches, &worker.stand);
+            worker.benches.retain(|bench| benches.move_on(*bench, &before, after));
         }
     }
 
     /// The pool in which the worker of this name has a free slot.
     pub fn ready_in(&self, worker: &WorkerId) -> Option<&PoolName> {
         let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| self.workers.get(*slot));
-        let free = |worker: &&Worker<K>| worker.rank.as_ref().is_some_and(|rank| rank.room(false) > 0);
+        let free = |worker: &&Worker<K>| worker.stand.rank.as_ref().is_some_and(|rank| rank.room(false) > 0);
         sessions.find(free).map(|worker| &worker.candidate.profile.pool)
     }
 
     /// Jobs that a worker may be given now: its free slots, and with `ahead` the places to wait in.
     pub fn room(&self, key: &K, ahead: bool) -> u32 {
         let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
-        worker.and_then(|worker| worker.rank.as_ref()).map_or(0, |rank| rank.room(ahead))
+        worker.and_then(|worker| worker.stand.rank.as_ref()).map_or(0, |rank| rank.room(ahead))
     }
 
     pub fn get(&self, key: &K) -> Option<&Candidate> {
@@ -190,6 +196,11 @@ impl<K: Ord + Clone> Roster<K> {
 }
 
 impl<K: Ord + Clone> Worker<K> {
+    fn stands(&self, slot: Slot) -> Stand<K> {
+        let (here, free) = (self.candidate.is_here(), self.candidate.free(&self.overload));
+        Stand { rank: self.ranked(slot), here, free }
+    }
+
     fn ranked(&self, slot: Slot) -> Option<Rank<K>> {
         if !self.candidate.may_hold(&self.overload) {
             return None;

@@ -61,7 +61,7 @@ impl<K: Ord + Clone> Roster<K> {
     fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize, ahead: bool) -> Vec<(K, u32)> {
         let sessions = self.by_name.get(name).into_iter().flatten().filter_map(|slot| self.workers.get(*slot));
         let fit = sessions.filter(|worker| worker.benches.iter().any(|bench| benches.contains(bench)));
-        let mut ranks: Vec<&Rank<K>> = fit.filter_map(|worker| worker.rank.as_ref()).collect();
+        let mut ranks: Vec<&Rank<K>> = fit.filter_map(|worker| worker.stand.rank.as_ref()).collect();
         ranks.sort_unstable();
         let mut left = u32::try_from(want).unwrap_or(u32::MAX);
         let mut places = Vec::new();

@@ -43,6 +43,10 @@ impl<T> Slots<T> {
         self.values.get_mut(slot)?.as_mut()
     }
 
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.values.iter().flatten()
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut T)> {
         self.values.iter_mut().enumerate().filter_map(|(slot, value)| Some((slot, value.as_mut()?)))
     }

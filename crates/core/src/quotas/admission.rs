@@ -93,8 +93,16 @@ impl Ceilings {
         Err(Limited { by: LimitedBy::Ceiling, text, retry_after })
     }
 
-    /// Whether its pool has room for a job of this priority: among all that wait, and behind those whose turn comes first.
-    pub fn admit_to(&self, pool: &PoolName, priority: Priority, meter: &mut Meter, now: Timestamp) -> Result<(), Limited> {
+    /// Whether its pool has room for a job of this priority: among all that wait, and behind those whose turn comes first. For
+    /// whom there is a free slot, which `has_slot` says, the turns of others are nothing to wait for; asked only if it matters.
+    pub fn admit_to(
+        &self,
+        pool: &PoolName,
+        priority: Priority,
+        meter: &mut Meter,
+        now: Timestamp,
+        has_slot: impl FnOnce() -> bool,
+    ) -> Result<(), Limited> {
         let waiting = meter.waiting(now);
         if let Some(share) = self.pools.get(pool).map(|max| self.share(*max, priority)).filter(|share| waiting >= *share) {
             let retry_after = meter.send_away(now, priority, waiting - share + 1);
@@ -103,7 +111,7 @@ impl Ceilings {
         }
         let (Some(max), Some(wait)) = (self.wait, meter.wait(now, priority)) else { return Ok(()) };
         let share = max * u32::from(self.shares[priority as usize]) / 100;
-        if wait <= share {
+        if wait <= share || has_slot() {
             return Ok(());
         }
         let excess = meter.pace().map_or(0.0, |pace| wait.saturating_sub(share).as_secs_f64() * pace);

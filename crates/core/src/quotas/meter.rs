@@ -21,8 +21,13 @@ const AWAY_UNKNOWN: Duration = Duration::from_secs(10);
 /// What a look finds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// Jobs that wait, in the order of `Priority::ALL`.
+    /// Jobs that wait for their turn, in the order of `Priority::ALL`: as soon as somebody is free, they are taken.
     pub waiting: [u64; 4],
+    /// Jobs that wait for something else, such as a limit or a worker that fits. However long that lasts, nobody else waits
+    /// longer because of them.
+    pub apart: u64,
+    /// Nobody is there to take anything: what waits stays until somebody is.
+    pub still: bool,
     /// How many were ever taken.
     pub taken: u64,
     /// By whose turn they are taken.
@@ -33,13 +38,17 @@ pub struct Look {
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     looked_at: Timestamp,
-    /// Whether somebody waited then.
+    /// Whether somebody waited for a turn then.
     was_busy: bool,
+    /// When something was last taken, or nobody waited for it.
+    moved_at: Timestamp,
     /// How many were ever taken, at the last look.
     taken: Option<u64>,
     shares: PriorityShares,
     /// Who waited when that was last reckoned, and when it was.
     waiting: (Backlog, Timestamp),
+    /// Who waited for something else.
+    apart: u64,
     /// Nothing is taken until the next look.
     still: bool,
     /// Jobs taken in a second when there are enough of them. None until something was taken.
@@ -50,23 +59,45 @@ pub struct Meter {
 
 impl Meter {
     pub fn observe(&mut self, now: Timestamp, look: &Look) {
-        let Look { waiting, taken, shares } = *look;
-        let (seconds, is_busy) = (now.since(self.looked_at).as_secs_f64(), waiting.iter().any(|jobs| *jobs > 0));
+        let Look { waiting, apart, still, taken, shares } = *look;
+        let is_busy = !still && waiting.iter().any(|jobs| *jobs > 0);
         // A count that went back began anew.
-        if let Some(new) = self.taken.and_then(|before| taken.checked_sub(before)).filter(|_| seconds > 0.0) {
-            let rate = new as f64 / seconds;
-            self.pace = match self.pace {
-                None => (rate > 0.0).then_some(rate),
-                // Without a backlog, what is taken is what comes: that says how fast it can be at least.
-                Some(pace) if self.was_busy && is_busy => Some(pace + (rate - pace) * (1.0 - (-seconds / MEMORY_S).exp())),
-                Some(pace) => Some(pace.max(rate)),
-            };
+        if let Some(new) = self.taken.and_then(|before| taken.checked_sub(before)) {
+            self.measure(now, new, self.was_busy && is_busy);
         }
         // One that went back may have been missed this time, and is not the count to go on from.
         let went_back = self.taken.is_some_and(|before| taken < before);
         self.taken = (!went_back).then_some(taken);
         (self.looked_at, self.was_busy, self.shares) = (now, is_busy, shares);
-        (self.waiting, self.still) = ((Backlog::of(waiting), now), false);
+        (self.waiting, self.apart, self.still) = ((Backlog::of(waiting), now), apart, still);
+    }
+
+    /// So many were taken since the last look; `busy` if somebody waited for a turn all the time.
+    fn measure(&mut self, now: Timestamp, new: u64, busy: bool) {
+        let seconds = now.since(self.looked_at).as_secs_f64();
+        if seconds == 0.0 {
+            return;
+        }
+        if new > 0 || !busy {
+            self.moved_at = now;
+        }
+        let rate = new as f64 / seconds;
+        self.pace = match self.pace {
+            None => (rate > 0.0).then_some(rate),
+            Some(pace) if busy => {
+                let pace = pace + (rate - pace) * (1.0 - (-seconds / MEMORY_S).exp());
+                Some(pace.max(self.at_least(now)))
+            }
+            // Without a backlog, what is taken is what comes: that says how fast it can be at least.
+            Some(pace) => Some(pace.max(rate)),
+        };
+    }
+
+    /// Where jobs take longer than the pace looks back, that nothing was taken for a while is no standstill: it only says that
+    /// there is no more than one turn in such a while.
+    fn at_least(&self, now: Timestamp) -> f64 {
+        let quiet = now.since(self.moved_at).as_secs_f64();
+        if quiet > MEMORY_S { 1.0 / quiet } else { 0.0 }
     }
 
     /// Nobody could look, and nobody can take anything: who waits stays, and the pace is that of before when it goes on.
@@ -82,9 +113,9 @@ impl Meter {
         self.waiting = (waiting, now);
     }
 
-    /// How many wait now, as far as can be told.
+    /// How many wait now, for whatever it is, as far as can be told.
     pub fn waiting(&self, now: Timestamp) -> u64 {
-        self.backlog(now).total().round() as u64
+        self.backlog(now).total().round() as u64 + self.apart
     }
 
     /// How long one more job of this priority will wait. None if nobody knows.
@@ -228,7 +259,51 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_went_away_make_everybody_wait() {
+    fn what_waits_for_something_else_slows_nobody_down() {
+        let mut meter = after(30, 100, 100);
+        let idle = Look { apart: 1, ..look(0, 3_000) };
+        for tick in 61..=1_300 {
+            meter.observe(at(tick * 500), &idle);
+        }
+        let now = at(650_000);
+        assert!((meter.pace().unwrap() - 100.0).abs() < 1.0, "{meter:?}");
+        assert_eq!(meter.wait(now, Priority::Low), Some(Duration::ZERO));
+        assert_eq!(meter.waiting(now), 1, "it is there all the same");
+        meter.admit(now, Priority::Default, 100);
+        assert_eq!(meter.wait(now, Priority::Default).map(|wait| wait.as_secs()), Some(1));
+    }
+
+    #[test]
+    fn where_nobody_is_there_what_waits_stays_and_the_pace_is_kept() {
+        let mut meter = after(30, 1_000, 100);
+        for tick in 61..=400 {
+            meter.observe(at(tick * 500), &Look { still: true, ..look(27_000, 3_000) });
+        }
+        let now = at(200_000);
+        assert_eq!(meter.wait(now, Priority::Default).map(|wait| wait.as_secs()), Some(270));
+        meter.admit(now, Priority::Default, 1_000);
+        assert_eq!(meter.waiting(at(260_000)), 28_000);
+        meter.observe(at(260_000), &look(28_000, 3_000));
+        assert_eq!(meter.waiting(at(261_000)), 27_900, "somebody came");
+    }
+
+    #[test]
+    fn what_is_taken_rarely_is_not_taken_never() {
+        let mut meter = after(5, 100, 100);
+        let mut taken = 500;
+        // All slots are taken all the time, and one becomes free every half minute.
+        for tick in 11..=1_200 {
+            taken += u64::from(tick % 60 == 0);
+            meter.observe(at(tick * 500), &look(2, taken));
+            let wait = meter.wait(at(tick * 500), Priority::Default).unwrap();
+            assert!(wait <= Duration::from_secs(60), "{wait:?} for two at tick {tick}: {meter:?}");
+        }
+        let wait = meter.wait(at(600_000), Priority::Default).unwrap();
+        assert!(wait > Duration::from_secs(5), "{wait:?}");
+    }
+
+    #[test]
+    fn slots_that_stay_taken_make_everybody_wait() {
         let mut meter = after(30, 1_000, 100);
         for tick in 61..=200 {
             meter.observe(at(tick * 500), &look(27_000, 3_000));

@@ -60,8 +60,8 @@ pub struct Quota {
 pub struct Ceilings {
     /// Jobs that have not ended.
     pub jobs: Option<u64>,
-    /// How long a job is expected to wait for its pool behind those that are at least as urgent, at the pace at which the
-    /// pool takes jobs now.
+    /// How long a job is expected to wait for its pool behind those that are at least as urgent and wait for a slot, at the
+    /// pace at which the pool takes jobs now.
     pub wait: Option<Duration>,
     /// Jobs that wait in the lanes of one pool.
     pub pools: BTreeMap<PoolName, u64>,

@@ -94,12 +94,14 @@ fn the_less_urgent_are_refused_first() {
     let mut meter = Meter::default();
     meter.observe(now, &Look { waiting: [0, 0, 8, 0], ..Look::default() });
     let pool = PoolName::from("gpu");
-    let to = |priority, meter: &mut Meter| ceilings.admit_to(&pool, priority, meter, now);
+    let to = |priority, meter: &mut Meter| ceilings.admit_to(&pool, priority, meter, now, || false);
     assert_eq!(to(Priority::Default, &mut meter), Ok(()));
     assert_eq!(limited(to(Priority::Low, &mut meter)), LimitedBy::Ceiling);
     meter.admit(now, Priority::Default, 1);
     assert_eq!(limited(to(Priority::Default, &mut meter)), LimitedBy::Ceiling);
-    assert_eq!(ceilings.admit_to(&"other".into(), Priority::Low, &mut meter, now), Ok(()));
+    meter.observe(now, &Look { apart: 9, ..Look::default() });
+    assert_eq!(limited(to(Priority::Default, &mut meter)), LimitedBy::Ceiling, "whatever they wait for");
+    assert_eq!(ceilings.admit_to(&"other".into(), Priority::Low, &mut meter, now, || false), Ok(()));
 }
 
 /// A pool that takes 100 jobs a second.
@@ -116,12 +118,15 @@ fn what_would_start_too_late_is_not_promised() {
         meter.observe(at(second), &look([900, 0, 0, 0], second));
     }
     let now = at(59);
-    assert_eq!(ceilings.admit_to(&pool, Priority::High, &mut meter, now), Ok(()), "9 s of 9.5");
-    assert_eq!(limited(ceilings.admit_to(&pool, Priority::Low, &mut meter, now)), LimitedBy::Ceiling, "9 s of 7");
+    let to = |priority, meter: &mut Meter, now| ceilings.admit_to(&pool, priority, meter, now, || false);
+    assert_eq!(to(Priority::High, &mut meter, now), Ok(()), "9 s of 9.5");
+    assert_eq!(limited(to(Priority::Low, &mut meter, now)), LimitedBy::Ceiling, "9 s of 7");
     meter.admit(now, Priority::Critical, 200);
-    let away = ceilings.admit_to(&pool, Priority::Critical, &mut meter, now).expect_err("11 s of 10").retry_after;
+    let away = to(Priority::Critical, &mut meter, now).expect_err("11 s of 10").retry_after;
     assert!(away >= Duration::from_secs(1) && away < Duration::from_secs(3), "{away:?}");
-    assert_eq!(ceilings.admit_to(&pool, Priority::Critical, &mut meter, at(62)), Ok(()), "and then it is let in");
+    let slot = ceilings.admit_to(&pool, Priority::Low, &mut meter, now, || true);
+    assert_eq!(slot, Ok(()), "nobody waits for a slot that is free");
+    assert_eq!(to(Priority::Critical, &mut meter, at(62)), Ok(()), "and then it is let in");
 }
 
 #[test]
@@ -133,7 +138,7 @@ fn only_too_many_critical_jobs_shut_out_a_critical_one() {
         meter.observe(at(second), &look([0, 0, 5_000, 5_000], second));
     }
     let mut admit = |priority: Priority, now: Timestamp| {
-        ceilings.admit_to(&pool, priority, &mut meter, now).map(|()| meter.admit(now, priority, 1))
+        ceilings.admit_to(&pool, priority, &mut meter, now, || false).map(|()| meter.admit(now, priority, 1))
     };
     let now = at(59);
     assert_eq!(limited(admit(Priority::Default, now)), LimitedBy::Ceiling);

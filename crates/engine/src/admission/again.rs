@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockgate_core::dag::{Dag, NodeIx, Work};
-use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::ids::TenantId;
 use lockgate_core::job::Job;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
 use lockgate_core::request::Caller;
 use lockgate_ports::StoreError;
 
-use super::known::Asked;
+use super::known::{Asked, Spot};
 use super::{Ticket, asks_for_pool, waits_in};
 use crate::Inner;
 use crate::error::ApiError;
@@ -66,27 +66,27 @@ impl Inner {
         let asked = Asked {
             tenant,
             priority: most_urgent(dag, first),
-            pools: if asks_for_pool(quotas) { self.pools_of(dag, first) } else { Vec::new() },
+            spots: if asks_for_pool(quotas) { self.spots_of(dag, first) } else { Vec::new() },
             more: Room { jobs: 1, runs: 1, stored_bytes: 0 },
         };
         let mut ticket = self.ticket(tenant);
-        let decided = self.admission.known.lock().admit(quotas, &asked, self.ports.clock.now(), &mut ticket.let_in);
+        let now = self.ports.clock.now();
+        let decided = self.admission.known.lock().admit(quotas, &asked, &self.edge, now, &mut ticket.let_in);
         Ok(decided.map(|()| ticket))
     }
 
     /// Where the jobs of these nodes will wait, each pool once.
-    fn pools_of(&self, dag: &Dag, nodes: &[NodeIx]) -> Vec<PoolName> {
+    fn spots_of(&self, dag: &Dag, nodes: &[NodeIx]) -> Vec<Spot> {
         let routing = self.routing();
-        let mut pools = Vec::new();
+        let mut spots = BTreeMap::new();
         for node in nodes.iter().filter_map(|ix| dag.nodes.get(*ix as usize)) {
             if let Work::Job(job) = &node.work {
                 let requires = job.requires.iter().map(|name| name.as_str().into()).collect();
-                pools.extend(waits_in(&routing, &Shape { requires, ..Shape::of(job.topic.clone()) }));
+                let first = waits_in(&routing, Shape { requires, ..Shape::of(job.topic.clone()) });
+                spots.extend(first.into_iter().map(|spot| (spot.pool.clone(), spot)));
             }
         }
-        pools.sort_unstable();
-        pools.dedup();
-        pools
+        spots.into_values().collect()
     }
 
     /// Lets dead jobs live again, each tenant's against its own quota. They bring nothing to be stored, and rates are for
@@ -106,16 +106,17 @@ impl Inner {
             let (mut ticket, now) = (self.ticket(&tenant), self.ports.clock.now());
             let mut known = self.admission.known.lock();
             for job in jobs {
-                let pools = || waits_in(&routing, &job.request.shape());
+                let spots = || waits_in(&routing, job.request.shape());
                 let asked = Asked {
                     tenant: &tenant,
                     priority: job.request.priority.unwrap_or_default(),
-                    pools: if asks_for_pool(&quotas) { pools() } else { Vec::new() },
+                    spots: if asks_for_pool(&quotas) { spots() } else { Vec::new() },
                     more: Room { jobs: 1, runs: 0, stored_bytes: 0 },
                 };
                 let of_dag = job.request.run.as_ref().is_some_and(|part| part.undo || !part.run.is_saga());
                 let is_asked = job.state().is_dead() && !of_dag;
-                let decided = if is_asked { known.admit(&quotas, &asked, now, &mut ticket.let_in) } else { Ok(()) };
+                let decided =
+                    if is_asked { known.admit(&quotas, &asked, &self.edge, now, &mut ticket.let_in) } else { Ok(()) };
                 match decided {
                     Ok(()) => returning.jobs.push(Arc::new(job)),
                     Err(limited) => returning.refuse(self, limited),

@@ -1,14 +1,18 @@
 //! How much there is, as this process knows it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{PoolName, TenantId};
-use lockgate_core::lane::Priority;
+use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::PriorityShares;
 use lockgate_core::quotas::{Limited, Look, Meter, Quotas, Room};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{LaneDepth, Usage};
+
+use super::crowds::{Held, Queue};
+use crate::edge::Edge;
 
 /// How long what the Store says of a tenant is good for.
 const FRESH: Duration = Duration::from_secs(1);
@@ -22,6 +26,7 @@ pub(super) struct Known {
     /// Of all pools together.
     all: Meter,
     pools: BTreeMap<PoolName, Meter>,
+    held: Held,
     tenants: BTreeMap<TenantId, Tenant>,
     /// Jobs let in whose commit has not answered: whether a look at the Store has them in it, nobody knows, so they count.
     under_way: u64,
@@ -49,9 +54,16 @@ pub(super) struct LanesSeen {
 pub(super) struct Asked<'a> {
     pub(super) tenant: &'a TenantId,
     pub(super) priority: Priority,
-    /// Where it will wait, if that matters.
-    pub(super) pools: Vec<PoolName>,
+    /// Where it will wait, if that matters; each pool once.
+    pub(super) spots: Vec<Spot>,
     pub(super) more: Room,
+}
+
+/// Where a job will wait.
+pub(super) struct Spot {
+    pub(super) pool: PoolName,
+    /// What it asks of a worker.
+    pub(super) shape: Arc<Shape>,
 }
 
 /// What was let in by one call, until its commit has answered.
@@ -77,17 +89,16 @@ impl Known {
         add(&mut known.has, known.under_way);
     }
 
-    pub(super) fn observe(&mut self, live: [u64; 4], lanes: &LanesSeen, now: Timestamp) {
+    pub(super) fn observe(&mut self, live: [u64; 4], lanes: &LanesSeen, edge: &Edge, now: Timestamp) {
         let LanesSeen { taken, depths, shares } = lanes;
         self.live = live.iter().sum::<u64>() + self.under_way;
         let blank = Look { shares: *shares, ..Look::default() };
         self.all.observe(now, &Look { waiting: live, taken: taken.iter().map(|(_, jobs)| jobs).sum(), ..blank });
-        let mut looks: BTreeMap<PoolName, Look> = BTreeMap::new();
+        let look = |Queue { waiting, apart, still }| Look { waiting, apart, still, ..blank };
+        let queues = self.held.sort_out(depths, edge, now);
+        let mut looks: BTreeMap<PoolName, Look> = queues.into_iter().map(|(pool, queue)| (pool, look(queue))).collect();
         for (pool, jobs) in taken {
             looks.entry(pool.clone()).or_insert(blank).taken = *jobs;
-        }
-        for (pool, depth) in depths.iter().filter_map(|depth| Some((depth.pool.as_ref()?, depth))) {
-            looks.entry(pool.clone()).or_insert(blank).waiting[depth.lane.priority as usize] += depth.waiting;
         }
         for pool in self.under_way_to.keys() {
             looks.entry(pool.clone()).or_insert(blank);
@@ -115,10 +126,11 @@ impl Known {
         &mut self,
         quotas: &Quotas,
         asked: &Asked<'_>,
+        edge: &Edge,
         now: Timestamp,
         let_in: &mut LetIn,
     ) -> Result<(), Limited> {
-        let Asked { tenant, priority, ref pools, more } = *asked;
+        let Asked { tenant, priority, ref spots, more } = *asked;
         let quota = quotas.of(tenant);
         if let Some(known) = self.tenants.get(tenant).filter(|_| quota.counts()) {
             match more.runs {
@@ -127,11 +139,13 @@ impl Known {
             }
         }
         quotas.ceilings.admit(priority, self.live, &mut self.all, now)?;
-        for pool in pools {
+        for Spot { pool, shape } in spots {
+            // Those may take the slots that are free now.
+            let under_way: u64 = self.under_way_to.get(pool).map_or(0, |jobs| jobs.iter().sum());
             let meter = self.pools.entry(pool.clone()).or_default();
-            quotas.ceilings.admit_to(pool, priority, meter, now)?;
+            quotas.ceilings.admit_to(pool, priority, meter, now, || edge.has_slot(shape, under_way))?;
         }
-        for pool in pools {
+        for Spot { pool, .. } in spots {
             self.pools.entry(pool.clone()).or_default().admit(now, priority, 1);
             self.under_way_to.entry(pool.clone()).or_default()[priority as usize] += 1;
             let_in.pools.entry(pool.clone()).or_default()[priority as usize] += 1;

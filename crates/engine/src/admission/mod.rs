@@ -4,12 +4,13 @@
 //! a crowd out, it does not count heads.
 
 mod again;
+mod crowds;
 mod known;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{PoolName, TenantId};
+use lockgate_core::ids::TenantId;
 use lockgate_core::lane::Shape;
 use lockgate_core::pools::Routing;
 use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
@@ -21,7 +22,7 @@ use parking_lot::Mutex;
 
 use crate::Inner;
 use crate::error::ApiError;
-use known::{Asked, Known, LanesSeen, LetIn};
+use known::{Asked, Known, LanesSeen, LetIn, Spot};
 
 #[derive(Default)]
 pub(crate) struct Admission {
@@ -77,14 +78,14 @@ impl Inner {
                 None => Err(Quota::too_fast(&caller.tenant, grant.again_in)),
                 Some(left) => {
                     granted = left;
-                    let pools = || waits_in(&routing, &asked.shape());
+                    let spots = || waits_in(&routing, asked.shape());
                     let asked = Asked {
                         tenant: &caller.tenant,
                         priority: asked.priority.unwrap_or_default(),
-                        pools: if asks_for_pool(&quotas) { pools() } else { Vec::new() },
+                        spots: if asks_for_pool(&quotas) { spots() } else { Vec::new() },
                         more: Room { jobs: 1, runs: 0, stored_bytes: bytes(asked) },
                     };
-                    known.admit(&quotas, &asked, now, &mut ticket.let_in)
+                    known.admit(&quotas, &asked, &self.edge, now, &mut ticket.let_in)
                 }
             };
             if let Err(limited) = decided
@@ -141,7 +142,7 @@ impl Inner {
         let seen = self.look_at_lanes(&quotas).await;
         let (mut known, now) = (self.admission.known.lock(), self.ports.clock.now());
         match seen {
-            Ok(seen) => known.observe(live, &seen, now),
+            Ok(seen) => known.observe(live, &seen, &self.edge, now),
             Err(_) => known.stand_still(live, now),
         }
         Ok(())
@@ -169,8 +170,10 @@ fn buckets(kind: &str, caller: &Caller, quota: &Quota) -> Vec<(Arc<str>, Rate)> 
 }
 
 /// The pool that a job is offered to first.
-fn waits_in(routing: &Routing, shape: &Shape) -> Vec<PoolName> {
-    routing.pools.route(shape).ok().map(|pools| pools.first().clone()).into_iter().collect()
+fn waits_in(routing: &Routing, shape: Shape) -> Vec<Spot> {
+    let shape = Arc::new(shape);
+    let first = routing.pools.route(&shape).ok().map(|pools| pools.first().clone());
+    first.map(|pool| Spot { pool, shape: shape.fit().into_owned() }).into_iter().collect()
 }
 
 /// Whether it matters how much waits for one pool.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{PoolName, SessionId, WorkerId};
 use lockgate_core::lane::{Priority, Shape};
-use lockgate_core::placement::{Placement, Refusal};
+use lockgate_core::placement::{Placement, Refusal, WaitsFor};
 use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_ports::Seat;
 
@@ -91,6 +91,17 @@ impl Edge {
     /// Why nobody can ever take a shape as things are; none if waiting may help.
     pub(crate) fn hopeless(&self, shape: &Arc<Shape>) -> Option<Refusal> {
         self.state.lock().roster.is_hopeless(shape)
+    }
+
+    /// What the claimable jobs of each shape wait for, so many of them.
+    pub(crate) fn look_over(&self, waiting: &[(Arc<Shape>, u64)]) -> Vec<WaitsFor> {
+        self.state.lock().roster.look_over(waiting)
+    }
+
+    /// Whether more than `taken` slots are free for a shape and nobody waited for them at the latest look, wherever their
+    /// workers are attached.
+    pub(crate) fn has_slot(&self, shape: &Arc<Shape>, taken: u64) -> bool {
+        self.state.lock().roster.has_slot(shape, taken)
     }
 }
 

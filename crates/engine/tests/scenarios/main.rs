@@ -35,3 +35,4 @@ mod spoilt;
 mod stage;
 mod traces;
 mod unread;
+mod waits;

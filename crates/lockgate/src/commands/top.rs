@@ -72,7 +72,7 @@ impl Top {
                 Ok(sample) => sample,
                 Err(error) => {
                     let said = match &error {
-                        CliError::Busy(said) => said.clone(),
+                        CliError::Busy { message, .. } => message.clone(),
                         _ => format!("{} does not answer", session.server),
                     };
                     patience.bear(error)?;

@@ -1,5 +1,6 @@
 mod bursts;
 mod chain;
+mod crowd;
 mod memory;
 mod model;
 mod properties;

@@ -78,6 +78,24 @@ impl Model {
         places
     }
 
+    /// Free slots of everybody that fits, whichever process gives it jobs.
+    pub(super) fn free(&self, shape: &Shape) -> u64 {
+        let Some((open, _)) = self.open(shape) else { return 0 };
+        let mut free = 0;
+        for pool in open {
+            let fits = |worker: &Candidate| worker.profile.pool == pool.name && lasting(worker, pool, shape).is_none();
+            for (worker, _) in self.workers.values().filter(|(worker, _)| fits(worker)) {
+                let away = worker.away.filter(|away| *away != Away::Elsewhere);
+                let mut given = Candidate { away, ..worker.clone() };
+                while passing(&given, pool).is_none() {
+                    free += 1;
+                    given.active += 1;
+                }
+            }
+        }
+        free
+    }
+
     pub(super) fn refusal(&self, shape: &Shape) -> Option<String> {
         if let Err(unrouted) = self.routing.pools.route(shape) {
             return Some(unrouted.to_string());

@@ -183,6 +183,9 @@ impl Pair {
         prop_assert_eq!(code.is_none(), placed, "{}: a reason exists if and only if nobody takes it", shape);
         let hopeless = self.roster.is_hopeless(shape).map(|refusal| refusal.to_string());
         prop_assert_eq!(hopeless, self.model.hopeless(shape));
+        let free = self.model.free(shape);
+        prop_assert!(!self.roster.has_slot(shape, free), "{}: no more than {}", shape, free);
+        prop_assert!(free == 0 || self.roster.has_slot(shape, free - 1), "{}: {}", shape, free);
         Ok(())
     }
 

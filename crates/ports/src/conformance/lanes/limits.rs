@@ -35,6 +35,8 @@ pub async fn jobs_that_wait_for_a_limit_are_no_demand(mut stage: Stage) {
     assert_eq!(stage.demanded().await, []);
     stage.wait(&tenant("c")).await;
     assert_eq!(stage.demanded().await, [], "neither is what came later");
+    let limited = stage.depths(9).await.into_iter().filter(|depth| depth.limited);
+    assert_eq!(limited.map(|depth| depth.unclaimed).sum::<u64>(), 4, "they wait all the same");
     for claim in claims {
         stage.dispatch(claim).await;
     }

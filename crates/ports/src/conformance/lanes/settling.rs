@@ -86,6 +86,7 @@ pub async fn depths_count_what_waits_deepest_first(mut stage: Stage) {
     let claims = stage.claim_for(&[(&["echo"], 3)]).await;
     // A claimed job is still SCHEDULED in the Store: it counts until it is settled.
     assert_eq!(stage.depths(9).await.iter().map(|depth| depth.waiting).sum::<u64>(), 322);
+    assert_eq!(stage.depths(9).await.iter().map(|depth| depth.unclaimed).sum::<u64>(), 319);
     for claim in claims {
         stage.dispatch(claim).await;
     }

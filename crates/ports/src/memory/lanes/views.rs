@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lockgate_core::lane::LaneKey;
 use lockgate_core::time::Timestamp;
 
-use super::state::{Lane, State};
+use super::state::{Lane, Standing, State};
 use crate::lanes::{Demand, LaneDepth, LimitView, TenantShare};
 
 impl State {
@@ -33,6 +33,8 @@ impl State {
             pool: self.queues[lane.queue].pool.clone(),
             lane: lane.key.clone(),
             waiting,
+            unclaimed: lane.window.unclaimed(),
+            limited: matches!(lane.standing, Standing::Waiting(_)),
             oldest: lane.window.head(),
         };
         lanes.into_iter().take(limit).map(depth).collect()

@@ -171,8 +171,12 @@ impl Window {
 
     /// Jobs that wait by the Store's measure: claimed ones count until they are settled.
     pub(super) fn depth(&self) -> u64 {
-        let here = self.waiting.len() + self.claimed.len();
-        here as u64 + self.frontier.as_ref().map_or(0, |frontier| frontier.beyond)
+        self.unclaimed() + self.claimed.len() as u64
+    }
+
+    /// Those that nobody has claimed.
+    pub(super) fn unclaimed(&self) -> u64 {
+        self.waiting.len() as u64 + self.frontier.as_ref().map_or(0, |frontier| frontier.beyond)
     }
 
     /// Jobs that could be taken now.
