@@ -70,7 +70,7 @@ impl<K: Ord + Clone> Roster<K> {
                 manned.insert(pool.clone());
             }
             if let Some(max) = bounded(pool) {
-                let left = left.entry(pool.clone()).or_insert(u64::from(max));
+                let left = left.entry(pool.clone()).or_insert_with(|| u64::from(max));
                 *left = left.saturating_sub(u64::from(worker.candidate.active));
             }
         }

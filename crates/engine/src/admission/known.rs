@@ -94,7 +94,7 @@ impl Known {
         self.live = live.iter().sum::<u64>() + self.under_way;
         let blank = Look { shares: *shares, ..Look::default() };
         self.all.observe(now, &Look { waiting: live, taken: taken.iter().map(|(_, jobs)| jobs).sum(), ..blank });
-        let look = |Queue { waiting, apart, still }| Look { waiting, apart, still, ..blank };
+        let look = |Queue { waiting, apart, still }: Queue| Look { waiting, apart, still, ..blank };
         let queues = self.held.sort_out(depths, edge, now);
         let mut looks: BTreeMap<PoolName, Look> = queues.into_iter().map(|(pool, queue)| (pool, look(queue))).collect();
         for (pool, jobs) in taken {
