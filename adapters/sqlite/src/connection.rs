@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::OpenError;
+use crate::folder::private_database;
 
 /// Prepared statements kept per connection; more than there are queries.
 const STATEMENTS: usize = 128;
@@ -20,6 +21,8 @@ pub(crate) const OVERWRITE_ALWAYS: &str = "PRAGMA secure_delete = ON";
 
 /// The connection that writes.
 pub(crate) fn writing(path: &Path) -> Result<Connection, OpenError> {
+    let folder = path.parent().unwrap_or(path);
+    private_database(path).map_err(|error| OpenError::Folder { path: folder.to_owned(), error })?;
     let conn = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
     let journal: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     // A file system without shared memory keeps the old journal, and with it readers would stop the writer.

@@ -1,6 +1,7 @@
-//! The data folder, and the lock that keeps it to one process.
+//! The data folder: for its owner only, and with a lock that keeps it to one process.
 
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::OpenError;
@@ -15,8 +16,8 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn claim(path: &Path) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Folder { path: path.to_owned(), error };
-        std::fs::create_dir_all(path).map_err(failed)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(failed)?;
+        private_folder(path).map_err(failed)?;
+        let lock = private_file().create(true).truncate(false).open(path.join("lock")).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
@@ -26,5 +27,90 @@ impl Folder {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join("lockgate.db")
+    }
+}
+
+/// Makes a folder for its owner only, whatever the umask says: payloads are nobody else's business. One that is there is left as
+/// it is, for whoever made it may want others to get at it; they are told that others can.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        if is_open_to_others(path) {
+            let todo = "`chmod 700` keeps it to its owner";
+            tracing::warn!(folder = %path.display(), "other users of this machine can get at what is in the data folder; {todo}");
+        }
+        return Ok(());
+    }
+    let mut folder = DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
+/// Makes an empty database for its owner only, unless there is one. SQLite gives the files beside a database the same mode.
+pub(crate) fn private_database(path: &Path) -> io::Result<()> {
+    match private_file().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
+}
+
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+#[cfg(unix)]
+fn is_open_to_others(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(folder).is_ok_and(|found| found.permissions().mode() & 0o007 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
+    use lockgate_ports::memory::ManualClock;
+
+    use super::*;
+    use crate::{SqliteEffects, SqliteStore};
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn what_is_made_is_for_its_owner_only() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("above/data");
+        let store = SqliteStore::open(&folder, Arc::new(ManualClock::default())).unwrap();
+        let effects = SqliteEffects::open(&folder).unwrap();
+        assert!(effects.insert_once("k", "secret").await.unwrap());
+        assert_eq!((mode(&place.path().join("above")), mode(&folder)), (0o700, 0o700));
+        for file in ["lock", "lockgate.db", "lockgate.db-wal", "lockgate.db-shm", "effects.db", "effects.db-wal"] {
+            assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+        }
+        drop((store, effects));
+        SqliteStore::open(&folder, Arc::new(ManualClock::default())).expect("and it is opened again");
+    }
+
+    #[test]
+    fn a_folder_that_is_there_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for (given, open) in [(0o755, true), (0o701, true), (0o750, false), (0o700, false)] {
+            std::fs::set_permissions(folder.path(), Permissions::from_mode(given)).unwrap();
+            private_folder(folder.path()).unwrap();
+            assert_eq!((mode(folder.path()), is_open_to_others(folder.path())), (given, open));
+        }
     }
 }

@@ -21,4 +21,5 @@ mod writer;
 
 pub use effects::SqliteEffects;
 pub use error::OpenError;
+pub use folder::private_folder;
 pub use store::{Options, SqliteStore};

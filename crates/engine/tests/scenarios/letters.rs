@@ -120,7 +120,7 @@ async fn a_dry_run_names_what_a_replay_would_replay() {
         let ask = ReplayRequest { filter: filter.clone(), dry_run, ..ReplayRequest::default() };
         let told = stage.engine.replay(&caller(), ask).await.expect("answered");
         assert_eq!((told.matched, told.left_out, told.replayed), (2, 1, lives), "dry: {dry_run}");
-        assert_eq!(told.job_ids, [id.clone()], "dry: {dry_run}");
+        assert_eq!(told.job_ids, std::slice::from_ref(&id), "dry: {dry_run}");
     }
 }
 

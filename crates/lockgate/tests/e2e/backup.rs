@@ -120,8 +120,10 @@ async fn a_backup_keeps_what_belongs_to_it_and_a_damaged_one_is_refused() {
         assert_eq!(backup.join(file).exists(), kept, "{file}");
         if kept {
             use std::os::unix::fs::PermissionsExt;
-            let mode = std::fs::metadata(backup.join(file)).expect("there").permissions().mode();
-            assert_eq!(mode & 0o777, 0o600, "{file} is for its owner only");
+            for file in [from.join(file), backup.join(file)] {
+                let mode = std::fs::metadata(&file).expect("there").permissions().mode();
+                assert_eq!(mode & 0o777, 0o600, "{file:?} is for its owner only");
+            }
         }
     }
     // The keys that were given out still open the door.

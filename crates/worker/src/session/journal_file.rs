@@ -28,7 +28,7 @@ pub(crate) struct JournalFile {
 impl JournalFile {
     /// Reads what is there. A torn last record, left by a crash in the middle of a write, is cut off.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Live)> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file = private().truncate(false).open(path)?;
         lock(&file)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -57,7 +57,7 @@ impl JournalFile {
     /// Writes a new file with the live results alone and puts it in the place of the old one.
     pub(crate) fn replace(path: &Path, live: &Live) -> io::Result<Self> {
         let fresh = PathBuf::from(format!("{}.new", path.display()));
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&fresh)?;
+        let file = private().truncate(true).open(&fresh)?;
         lock(&file)?;
         let mut journal = Self { file, len: 0 };
         let records: Vec<_> =
@@ -71,6 +71,15 @@ impl JournalFile {
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
+}
+
+/// A file that is made is for its owner only: what jobs came to is nobody else's business.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn lock(file: &File) -> io::Result<()> {
@@ -184,6 +193,20 @@ mod tests {
         journal.append(&[added("b")]).unwrap();
         drop(journal);
         assert_eq!(JournalFile::open(&path).unwrap().1.into_keys().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_journal_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let (journal, live) = JournalFile::open(&path).unwrap();
+        assert_eq!(mode(), 0o600);
+        drop(journal);
+        JournalFile::replace(&path, &live).unwrap();
+        assert_eq!(mode(), 0o600);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockgate_ports::memory::{MemoryBus, MemoryLanes};
 use lockgate_ports::{Bus, Clock, Counters, Entropy, Lanes, Store, StoreError};
-use lockgate_sqlite::{Options, SqliteStore};
+use lockgate_sqlite::{Options, SqliteStore, private_folder};
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
@@ -57,7 +57,7 @@ impl Serve {
         registry: &mut Registry,
     ) -> Result<Ground, CliError> {
         // What a worker in this process keeps, and the key of findings.
-        std::fs::create_dir_all(&self.data).map_err(|error| CliError::Usage(format!("{}: {error}", self.data.display())))?;
+        private_folder(&self.data).map_err(|error| CliError::Usage(format!("{}: {error}", self.data.display())))?;
         let store = Arc::new(servers.store().await?);
         let (lanes, bus) = (Arc::new(servers.lanes().await?), Arc::new(servers.bus(entropy.clone()).await?));
         numbers::of_cluster(registry, &store, &lanes, &bus);
