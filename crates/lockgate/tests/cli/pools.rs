@@ -40,7 +40,7 @@ fn a_paused_pool_holds_its_jobs_until_it_is_resumed() {
     assert_eq!(resumed["pool"]["state"], "open");
     assert_eq!(server.run(&["watch", "held"]).code(), Some(0));
     let unknown = server.run(&["pools", "pause", "defualt"]);
-    assert_eq!(unknown.code(), Some(1));
+    assert_eq!(unknown.code(), Some(4));
     assert!(unknown.stderr().contains("known: default"), "{}", unknown.stderr());
 }
 
