@@ -44,7 +44,7 @@ pub(crate) fn rules(policy: &Elsewhere) -> Result<(OutputRules, Vec<String>), Mi
     if policy.text.is_empty() {
         return Ok((OutputRules::Unknown, vec!["its text was not sent: update the safety kernel".to_owned()]));
     }
-    match Policy::load("policy.yaml", &policy.text) {
+    match Policy::load_stored("policy.yaml", &policy.text) {
         Ok(read) if *read.snapshot() == policy.id => Ok((OutputRules::Of(Arc::new(read)), Vec::new())),
         Ok(_) => Err(Mixed),
         Err(errors) => Ok((OutputRules::Unknown, errors.iter().map(ToString::to_string).collect())),

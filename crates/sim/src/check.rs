@@ -138,9 +138,10 @@ pub(crate) fn is_end(kind: EventKind) -> bool {
 }
 
 /// Of a job that has ended: a bypass is judged, work is done that no longer counts, its result is looked at or let go.
-fn is_note(kind: EventKind) -> bool {
+fn is_note(kind: EventKind, has_result: bool) -> bool {
     use EventKind::{BypassRefused, DoneLate, OutputQuarantined, OutputRedacted, OutputUnchecked, Released};
-    matches!(kind, BypassRefused | DoneLate | OutputUnchecked | OutputQuarantined | OutputRedacted | Released)
+    let about_result = matches!(kind, OutputUnchecked | OutputQuarantined | OutputRedacted | Released);
+    matches!(kind, BypassRefused | DoneLate) || (about_result && has_result)
 }
 
 fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
@@ -153,8 +154,15 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let lives: Vec<&[JobEvent]> = events.split(|event| event.kind == EventKind::Replayed).collect();
     for life in &lives {
         let mut after = life.iter().skip_while(|event| !is_end(event.kind));
-        ensure(after.next().is_some(), "J-2 one end per life", told)?;
-        ensure(after.all(|event| is_note(event.kind)), "J-3 nothing after the end", told)?;
+        let end = after.next().map(|event| event.kind);
+        ensure(end.is_some(), "J-2 one end per life", told)?;
+        // A result is looked at after the end where there is one: of what succeeded, and of what was done late.
+        let mut has_result = matches!(end, Some(EventKind::Succeeded | EventKind::OutputQuarantined));
+        let fits = after.all(|event| {
+            has_result |= event.kind == EventKind::DoneLate;
+            is_note(event.kind, has_result)
+        });
+        ensure(fits, "J-3 nothing after the end", told)?;
     }
     ensure(lives.len() == detail.job.life.no as usize, "lives are counted", told)?;
     let dispatched: Vec<u32> =

@@ -22,6 +22,7 @@ mod families;
 mod faults;
 mod flow;
 mod governed;
+mod kernel;
 mod lanes;
 mod late;
 mod link;

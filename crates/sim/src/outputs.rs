@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::JobId;
-use lockgate_core::job::{Duty, EventKind, JobEvent, JobState, Reason};
+use lockgate_core::job::{Duty, EventKind, Job, JobEvent, JobState, Reason};
 use lockgate_core::policy::{FailMode, Policy};
 use lockgate_core::request::{Caller, JobRequest, Json};
 use lockgate_ports::{Activation, DeadLetterQuery, JobDetail, Jobs, SnapshotKind, StoreError};
@@ -89,7 +89,8 @@ pub(crate) async fn read(world: Arc<World>) {
             };
             let Ok(view) = view else { continue };
             let shown = view.result.as_ref().is_some_and(|result| result.as_str().contains(SECRET));
-            if shown && !may_show(&world, &view.job.request) {
+            let withheld = view.job.state() == JobState::OutputQuarantined;
+            if shown && (withheld || !may_show(&world, &view.job)) {
                 let seen = Violation::new("G-4 what must not come out is not shown", format!("{id} {:?}", view.job.life));
                 world.ledger.lock().broken.push(seen);
             }
@@ -98,9 +99,14 @@ pub(crate) async fn read(world: Arc<World>) {
 }
 
 /// Whether a result may be seen with its secret, by now or once more.
-fn may_show(world: &World, request: &JobRequest) -> bool {
-    let before_the_scan = request.topic.as_str() == LATE || world.cast.outputs == Some(FailMode::Open);
-    before_the_scan || world.ledger.lock().released.contains(&request.job_id)
+fn may_show(world: &World, job: &Job) -> bool {
+    let before_the_scan = job.request.topic.as_str() == LATE || world.cast.outputs == Some(FailMode::Open);
+    before_the_scan || was_released(world, job)
+}
+
+/// Whether somebody tried to let the result of this life go.
+fn was_released(world: &World, job: &Job) -> bool {
+    world.ledger.lock().released.contains(&(job.request.job_id.clone(), job.life.no))
 }
 
 /// Lets something go that was quarantined.
@@ -112,7 +118,7 @@ pub(crate) async fn release(world: &World, caller: &Caller) {
         let Ok(letters) = process.engine.dead_letters(caller, query).await else { return };
         let Some(letter) = letters.items.first() else { return };
         // Said before it is sent: a call of unknown outcome may count.
-        world.ledger.lock().released.insert(letter.job_id.clone());
+        world.ledger.lock().released.insert((letter.job_id.clone(), letter.life));
         // Somebody was faster, or the Store fails: both are part of the story.
         let _ = process.engine.release(caller, &letter.job_id, None).await;
     };
@@ -143,9 +149,11 @@ pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(),
     let error = detail.job.life.last_error.as_ref().map(|failure| &*failure.message);
     let mut texts = detail.events.iter().filter_map(|event| event.message.as_deref()).chain(error);
     ensure(!texts.any(secret), "G-4 no text has what must not come out", told)?;
-    let state = detail.job.state();
+    let (job, state) = (&detail.job, detail.job.state());
+    let out = detail.result.as_ref().is_some_and(|result| secret(result.as_str()));
     if !matches!(state, JobState::Succeeded | JobState::OutputQuarantined) {
-        return Ok(());
+        // Of what was done late, nothing is kept that must not be.
+        return ensure(!out, "G-4 in the end nothing is out that must not be", told);
     }
     let said =
         result_of(&detail.events).and_then(|attempt| world.ledger.lock().finished.get(&(id.clone(), attempt)).cloned());
@@ -157,12 +165,11 @@ pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(),
             told,
         );
     }
-    let out = detail.result.as_ref().is_some_and(|result| secret(result.as_str()));
-    let released = world.ledger.lock().released.contains(id);
+    let cut = Json::trusted(said.as_str().replace(SECRET, "[REDACTED:credit_card]"));
     let kept = match state {
-        JobState::Succeeded if detail.job.request.topic.as_str() == CUT => !out,
-        JobState::Succeeded => released,
-        _ => detail.job.request.topic.as_str() != CUT,
+        JobState::Succeeded if job.request.topic.as_str() == CUT => detail.result == Some(cut),
+        JobState::Succeeded => detail.result == Some(said) && was_released(world, job),
+        _ => job.request.topic.as_str() != CUT,
     };
     ensure(kept, "G-4 in the end nothing is out that must not be", told)
 }

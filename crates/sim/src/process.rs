@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::ids::EdgeId;
-use lockgate_core::output::{OutputStep, OutputVerdict};
-use lockgate_core::policy::{Explanation, FailMode, Policy};
-use lockgate_core::request::JobRequest;
+use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
-use lockgate_core::verdict::{Decision, Judgement, Verdict};
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Roles, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Kernel, Lanes, OutputContent, OutputMeta, Overheard, Sighting, Sightings};
+use lockgate_ports::{Bell, Bus, Clock, Ear, Lanes, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -20,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::SkewedClock;
 use crate::faults::{Fault, Faults};
+use crate::kernel::FaultyKernel;
 use crate::lanes::{FaultyLanes, SharedLanes};
 use crate::link::Link;
 use crate::planted::{Bug, Planted, PlantedLanes};
@@ -36,9 +34,6 @@ const PATIENT: Duration = Duration::from_secs(25);
 
 /// How long a bell is under way at most, when it is late.
 const BELL_LATE_MS: u64 = 5_000;
-
-/// How long a kernel takes at most, when it is slow.
-const KERNEL_SLOW_MS: u64 = 2_500;
 
 /// Tells everything that belongs to a process whether the process still lives.
 #[derive(Clone)]
@@ -285,94 +280,5 @@ impl Bus for FaultyBus {
 
     fn sightings(&self) -> Sightings {
         self.bus.sightings()
-    }
-}
-
-struct FaultyKernel {
-    kernel: LocalKernel,
-    faults: Arc<Faults>,
-    planted: Arc<Planted>,
-    lifeline: Lifeline,
-    outputs: FailMode,
-}
-
-impl FaultyKernel {
-    /// A call that may be slow, and the last one of this process. What it was asked about may have changed meanwhile.
-    async fn before(&self) {
-        if self.faults.inject(10, Fault::KernelSlow) {
-            tokio::time::sleep(self.faults.millis(KERNEL_SLOW_MS)).await;
-        }
-        if self.faults.inject(1, Fault::Crash) {
-            self.lifeline.crash().await;
-        }
-        self.lifeline.alive_or_never().await;
-    }
-}
-
-#[async_trait]
-impl Kernel for FaultyKernel {
-    async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
-        self.before().await;
-        if self.faults.inject(20, Fault::KernelSilent) {
-            return requests.iter().map(|_| Judgement::Unavailable).collect();
-        }
-        if self.planted.is(Bug::EverythingAllowed) {
-            let verdict = || Verdict::plain(Decision::Allow, "planted", "whatever it is", self.kernel.snapshot());
-            return requests.iter().map(|_| Judgement::Decided(Arc::new(verdict()))).collect();
-        }
-        self.kernel.judge(requests).await
-    }
-
-    async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
-        self.kernel.explain(request).await
-    }
-
-    fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
-        self.kernel.simulate(policy, request)
-    }
-
-    fn snapshot(&self) -> Arc<str> {
-        self.kernel.snapshot()
-    }
-
-    fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
-        self.kernel.adopt(id, text)
-    }
-
-    fn adopt_builtin(&self) {
-        self.kernel.adopt_builtin();
-    }
-
-    /// As one elsewhere: while it is known that nobody can look, what is to be looked at does not wait where it need not.
-    async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
-        let mut steps = self.kernel.check_outputs(outputs).await;
-        if self.planted.is(Bug::ResultsUnchecked) {
-            steps.fill(OutputStep::Pass);
-        }
-        for step in steps.iter_mut().filter(|step| matches!(step, OutputStep::Scan { .. })) {
-            if self.faults.inject(50, Fault::KernelSilent) {
-                *step = match self.outputs {
-                    FailMode::Open => OutputStep::Unchecked { why: "simulated: nobody can look".into() },
-                    FailMode::Closed => OutputStep::Scan { hold: true },
-                };
-            }
-        }
-        steps
-    }
-
-    fn output_fail_mode(&self, _request: &JobRequest) -> FailMode {
-        self.outputs
-    }
-
-    async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict> {
-        self.before().await;
-        if self.faults.inject(20, Fault::KernelSilent) {
-            return None;
-        }
-        self.kernel.scan(output).await
-    }
-
-    fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str> {
-        self.kernel.clean(request, text)
     }
 }

@@ -70,8 +70,8 @@ pub(crate) struct Ledger {
     pub(crate) cancelled: BTreeSet<JobId>,
     /// Jobs that somebody tried to reject when people were asked.
     pub(crate) rejected: BTreeSet<JobId>,
-    /// Jobs whose quarantined result somebody tried to let go.
-    pub(crate) released: BTreeSet<JobId>,
+    /// Lives whose quarantined result somebody tried to let go.
+    pub(crate) released: BTreeSet<(JobId, u32)>,
     /// Attempts that were sent to a worker ahead of a free slot.
     pub(crate) ahead: usize,
     /// Attempts that workers gave back because they were asked for them.

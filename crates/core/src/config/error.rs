@@ -42,11 +42,25 @@ pub(crate) struct Place {
 pub(crate) struct Report {
     file: Arc<str>,
     errors: Vec<ConfigError>,
+    /// The text was taken before: nobody is there to write it otherwise.
+    stored: bool,
 }
 
 impl Report {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.into(), errors: Vec::new() }
+        Self { file: file.into(), errors: Vec::new(), stored: false }
+    }
+
+    pub(crate) fn of_stored(file: &str) -> Self {
+        Self { stored: true, ..Self::new(file) }
+    }
+
+    /// Refuses what can be read and is of no use, where it is written. An earlier version may have taken it: what it does then is
+    /// what it did before.
+    pub(crate) fn refuse_new(&mut self, at: Place, message: impl Into<String>) {
+        if !self.stored {
+            self.refuse(at, message);
+        }
     }
 
     pub(crate) fn refuse(&mut self, at: Place, message: impl Into<String>) {

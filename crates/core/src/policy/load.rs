@@ -26,7 +26,15 @@ const NO_MATCH: &str = "no rule matched";
 impl Policy {
     /// Compiles a policy file. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let mut report = Report::new(file);
+        Self::read(text, Report::new(file))
+    }
+
+    /// A text that was taken before, perhaps by an earlier version that minded less.
+    pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
+        Self::read(text, Report::of_stored(file))
+    }
+
+    fn read(text: &str, mut report: Report) -> Result<Self, Vec<ConfigError>> {
         let policy = yaml::parse(text, &mut report).and_then(|root| read_policy(&root, text, &mut report));
         match policy {
             Some(policy) if report.is_clean() => Ok(policy),

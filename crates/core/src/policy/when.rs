@@ -58,8 +58,7 @@ impl When {
         formula::unqualify(&mut expression);
         let constant = (!seen.anything).then(|| formula::constant(&expression, regexes, truth));
         if let Some(Err(why)) = constant {
-            report.refuse(at, format!("when of rule {rule:?} fails for every job: {why}"));
-            return None;
+            report.refuse_new(at, format!("when of rule {rule:?} fails for every job: {why}"));
         }
         Some(Self { expression, uses_payload: seen.payload, predicate })
     }

@@ -46,6 +46,7 @@ impl Engine {
     async fn take_up(&self, hello: Hello) -> Result<(Attachment, Welcome, Receiver<ToWorker>), ApiError> {
         let inner = &self.inner;
         inner.configured().await?;
+        inner.governed().await;
         if let Err(error) = check(&hello, &inner.routing().pools) {
             // The pool may have been put in force by another process a moment ago.
             inner.configs_once().await?;

@@ -131,7 +131,7 @@ impl Kernel for LocalKernel {
     }
 
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
-        match Policy::load("policy.yaml", text) {
+        match Policy::load_stored("policy.yaml", text) {
             Ok(policy) => {
                 *self.in_force.write() = InForce::Policy(Arc::new(policy));
                 Ok(())

@@ -99,7 +99,7 @@ impl Inner {
         let Settings { edge_renew, lost_after, .. } = self.settings;
         for row in self.unknown.over(unknown, edge_renew, Duration::ZERO, lost_after) {
             tracing::warn!(session = %row.session, "the worker of this session did not come again after its attach was cut off");
-            self.close_and_lose(&row.session, row.epoch).await?;
+            self.close_each(&row.session, row.epoch).await?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Inner {
                 break;
             }
             tracing::warn!(session = %row.session, edge = %row.edge, "the edge of this session is gone");
-            self.close_and_lose(&row.session, row.epoch).await?;
+            self.close_each(&row.session, row.epoch).await?;
         }
         Ok(if closed.is_empty() { Closed::Nobody } else { Closed::Others })
     }

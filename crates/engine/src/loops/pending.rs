@@ -28,6 +28,8 @@ impl Inner {
             return Ok(());
         }
         let (mut after, mut left, mut judged) = (ReadyKey::default(), self.released_at_once(), Ok(()));
+        // A Store that takes nothing at all must not have one round walk through everything.
+        let mut given_back = left;
         // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
         while left > 0 && self.ports.kernel.ready() {
             let jobs = self.ports.store.pending(after, self.settings.batch_max.min(left)).await?;
@@ -55,7 +57,8 @@ impl Inner {
             }
             // What the Store does not take takes no turn either, or it would be all that ever has one.
             let refused = driven.iter().filter(|one| one.as_ref().is_err_and(Undriven::is_refused)).count();
-            left += refused;
+            left += refused.min(given_back);
+            given_back -= refused.min(given_back);
             if driven.len() > refused && driven.iter().flatten().all(|job| job.state() == JobState::Pending) {
                 return judged;
             }

@@ -49,7 +49,7 @@ impl Inner {
                 break;
             }
             tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
-            self.close_and_lose(&session, epoch).await?;
+            self.close_each(&session, epoch).await?;
         }
         overdue
     }
@@ -100,6 +100,18 @@ impl Inner {
         if !self.edge.stop(&binding.session, token, now) {
             self.let_go(&binding.session, vec![token.clone()]).await;
             self.free_limits(vec![token.clone()]).await;
+        }
+    }
+
+    /// The same of one of many: a row of it that the Store does not read or take keeps no other session waiting. It is tried again
+    /// with the next round.
+    pub(crate) async fn close_each(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
+        match self.close_and_lose(session, epoch).await {
+            Err(error) if error.is_damage() => {
+                self.health.store_failed(&error);
+                Ok(())
+            }
+            closed => closed,
         }
     }
 

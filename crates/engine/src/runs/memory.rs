@@ -214,7 +214,7 @@ impl Inner {
         if let Some(known) = self.orchestra.memory.dags.lock().get(&key).filter(|known| known.row.text == row.text) {
             return Ok(known.clone());
         }
-        let dag = Dag::load(&row.name, &row.text).map_err(|errors| {
+        let dag = Dag::load_stored(&row.name, &row.text).map_err(|errors| {
             let error = errors.first().map_or_else(String::new, ToString::to_string);
             StoreError::Corrupt(format!("version {} of DAG {:?} cannot be read: {error}", row.version, row.name))
         })?;

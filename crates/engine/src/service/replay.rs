@@ -135,6 +135,8 @@ impl Inner {
         let driven = self.drive_from(by.source, returning.jobs.into_iter().map(replay).collect()).await?;
         drop(returning.tickets);
         let replayed = driven.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-        Ok(Page { replayed, refused: returning.refused, limited: returning.limited, ..page })
+        // Somebody was faster, or the Store does not take it.
+        let left_out = left_out + driven.len() as u64 - replayed;
+        Ok(Page { replayed, left_out, refused: returning.refused, limited: returning.limited, ..page })
     }
 }

@@ -23,7 +23,15 @@ pub(super) const AT_ONCE_MAX: u32 = 1_000_000;
 impl Dag {
     /// Reads a definition. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let mut report = Report::new(file);
+        Self::read(text, Report::new(file))
+    }
+
+    /// A text that was taken before, perhaps by an earlier version that minded less.
+    pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
+        Self::read(text, Report::of_stored(file))
+    }
+
+    fn read(text: &str, mut report: Report) -> Result<Self, Vec<ConfigError>> {
         let root = yaml::parse_within(TEXT_BYTES_MAX, text, &mut report);
         let dag = root.and_then(|root| read_dag(&root, text, &mut report));
         match dag {

@@ -122,7 +122,7 @@ fn expression(fields: Fields<'_>, key: &str, name: &str, found: &mut Found, repo
     }
     let expression = found.expression(text, key, node.at)?;
     if let Some(why) = expression.constant().and_then(|value| misfit(key, value)) {
-        report.refuse(node.at, format!("{key} of node {name:?} fails in every run: {why}"));
+        report.refuse_new(node.at, format!("{key} of node {name:?} fails in every run: {why}"));
     }
     Some(expression)
 }
@@ -182,7 +182,7 @@ fn delay(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report)
         // What could not be read is left empty, and told already.
         let known = until.in_every_run().filter(|_| found.faults.len() == faults);
         if let Some(why) = known.and_then(|value| misfit("delay_until", value)) {
-            report.refuse(node.at, format!("delay_until of node {name:?} fails in every run: {why}"));
+            report.refuse_new(node.at, format!("delay_until of node {name:?} fails in every run: {why}"));
         }
         return Some(Delay::Until(until));
     }
