@@ -10,7 +10,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
 use lockgate_ports::{Adopted, Condition, Layout, SnapshotKind, StoreError};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::Inner;
@@ -28,7 +28,9 @@ pub(crate) struct Config {
     /// The version of the pools in force.
     version: AtomicU64,
     /// Whether all of this was read from the Store. The lanes may be out of reach long after.
-    read: watch::Sender<bool>,
+    read: AtomicBool,
+    /// Wakes those who wait for that, in the order in which they came.
+    known: Notify,
     laid_out: Mutex<Option<LaidOut>>,
     ahead: Mutex<Option<Ahead>>,
     /// What is in force was written by another version of Lockgate and cannot be read here.
@@ -127,10 +129,15 @@ impl Inner {
     /// Workers come back before a new process has read what is in force: they must not be measured by less. They do not wait for
     /// the lanes: what they run goes on without these, and nothing new is claimed before they are laid out.
     pub(crate) async fn configured(&self) -> Result<(), StoreError> {
-        let mut read = self.config.read.subscribe();
+        let mut known = std::pin::pin!(self.config.known.notified());
+        // From here on nobody is missed who says so.
+        known.as_mut().enable();
+        if self.config.read.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let _one_at_a_time = tokio::select! {
             biased;
-            _ = read.wait_for(|read| *read) => return Ok(()),
+            () = known => return Ok(()),
             // Whoever reads it may have this for as long as the lanes are away.
             changing = self.config.changing.lock() => changing,
         };
@@ -174,7 +181,8 @@ impl Inner {
             *self.config.routing.lock() = routing.clone();
             tracing::info!(pools = %routing.id().pools, states = %routing.id().states, "pools in force");
         }
-        self.config.read.send_replace(true);
+        self.config.read.store(true, Ordering::Relaxed);
+        self.config.known.notify_waiters();
         Ok(())
     }
 

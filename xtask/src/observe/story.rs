@@ -13,7 +13,10 @@ use crate::cluster::Cluster;
 const KERNEL: &str = "kernel-1";
 /// Alerts that nothing in a story can bring about, and why.
 pub(super) const NOT_PROVOKED: [(&str, &str); 3] = [
-    ("LockgateLoopHangs", "every call ends by its deadline, so that nothing outside of a process makes one of its loops hang"),
+    (
+        "LockgateLoopHangs",
+        "every call ends by its deadline, so that nothing outside of a process makes one of its loops hang",
+    ),
     ("LockgateRowsRefused", "tried in scenarios, and by tests of both adapters with triggers"),
     ("LockgateLanesAhead", "the Store would have to be restored to an earlier time under the processes"),
 ];
