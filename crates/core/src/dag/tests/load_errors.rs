@@ -240,6 +240,16 @@ fn for_each_is_refused_at_its_line() {
     }
 }
 
+/// An earlier version took it, and runs that are under way are pinned to it.
+#[test]
+fn what_is_of_no_use_and_stored_is_read_all_the_same() {
+    for line in ["for_each: '5'", "when: '1 + 1'"] {
+        assert!(Dag::load("d.yaml", &with_line(line)).is_err());
+        assert!(Dag::load_stored("d.yaml", &with_line(line)).is_ok(), "{line}");
+    }
+    assert!(Dag::load_stored("d.yaml", &with_line("when: '1 +'")).is_err());
+}
+
 #[test]
 fn expressions_are_held_against_params_and_ancestors() {
     let text = "version: 1

@@ -67,6 +67,15 @@ fn expressions_are_refused_at_their_line() {
     }
 }
 
+/// An earlier version took it: were it not read, nothing at all would be decided after an upgrade.
+#[test]
+fn what_is_of_no_use_and_in_force_is_read_all_the_same() {
+    let text = with_line("when: '1 + 1'");
+    assert!(Policy::load("policy.yaml", &text).is_err());
+    assert_eq!(Policy::load_stored("policy.yaml", &text).map(|policy| policy.source().to_owned()), Ok(text));
+    assert!(Policy::load_stored("policy.yaml", &with_line("when: '1 +'")).is_err(), "what cannot be read cannot be read");
+}
+
 #[test]
 fn long_and_deep_expressions_are_refused_before_they_are_parsed() {
     for (expression, message) in [
