@@ -16,8 +16,7 @@ impl Job {
             let mut transition = Transition::from(self);
             transition.evidence = Evidence::Reached(deadline);
             transition.stop_worker();
-            let failure = Failure::new(Reason::DeadlineExceeded, "the job's deadline passed");
-            return Ok(transition.dead(JobState::Timeout, failure, env.now));
+            return Ok(transition.dead(JobState::Timeout, past_its_deadline(), env.now));
         }
         if let Some(over) = self.approval_expired(env).or_else(|| self.waited_too_long(env)) {
             return Ok(over);
@@ -40,6 +39,12 @@ impl Job {
         Err(Illegal::NotDue)
     }
 
+    /// The time that the attempt had was what was left until the job's deadline, or that has passed meanwhile.
+    fn ran_into_its_deadline(&self, now: Timestamp) -> bool {
+        let bound = self.life.attempt.binding.as_ref().map(|binding| binding.timeout_at);
+        self.life.deadline_at.is_some_and(|deadline| deadline <= now || bound.is_some_and(|bound| deadline <= bound))
+    }
+
     /// When the attempt should have begun, if it has not by now. None where the deadline has passed as well: that ends the job.
     pub fn unstarted_since(&self, now: Timestamp) -> Option<Timestamp> {
         let in_time = self.life.deadline_at.is_none_or(|deadline| deadline > now);
@@ -51,8 +56,15 @@ impl Job {
 impl Transition {
     /// The attempt ran too long. Retried while the client's budget lasts, then TIMEOUT.
     pub(super) fn timed_out(self, env: &Env<'_>) -> Self {
+        if self.job.ran_into_its_deadline(env.now) {
+            return self.dead(JobState::Timeout, past_its_deadline(), env.now);
+        }
         let failure = Failure::new(Reason::ExecutionTimeout, "the attempt ran longer than its timeout");
         let delay = backoff(self.job.life.counters.failures + 1, env.jitter, env.limits);
         self.retry_or(JobState::Timeout, failure, env.now + delay, env)
     }
+}
+
+fn past_its_deadline() -> Failure {
+    Failure::new(Reason::DeadlineExceeded, "the job's deadline passed")
 }

@@ -32,6 +32,26 @@ fn the_deadline_of_a_running_job_stops_its_worker() {
     assert_eq!(ended.effects, [stop(token.clone()), settled(token)]);
 }
 
+/// Its worker was given the time until the deadline, and so its word may come before ours.
+#[test]
+fn a_worker_that_stops_a_job_at_its_deadline_says_so_by_its_reason() {
+    for late_ms in [0, 3] {
+        let mut story = Story::of(NewJob { deadline_ms: Some(5_000), ..NewJob::default() }, allow());
+        story.dispatch();
+        story.start();
+        story.advance(4_999 + late_ms);
+        let ended = story.apply(report(story.token(), Outcome::TimedOut)).unwrap();
+        assert_eq!((story.state(), ended.dead_letter.unwrap().reason), (JobState::Timeout, Reason::DeadlineExceeded));
+    }
+    let new = NewJob { deadline_ms: Some(60_000), timeout_ms: Some(1_000), max_attempts: Some(1), ..NewJob::default() };
+    let mut story = Story::of(new, allow());
+    story.dispatch();
+    story.start();
+    story.advance(1_000);
+    let ended = story.apply(report(story.token(), Outcome::TimedOut)).unwrap();
+    assert_eq!(ended.dead_letter.unwrap().reason, Reason::ExecutionTimeout, "long before the deadline");
+}
+
 #[test]
 fn an_attempt_past_its_timeout_is_stopped_and_retried() {
     let mut story = Story::running();
