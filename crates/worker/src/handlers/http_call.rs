@@ -72,11 +72,10 @@ impl Caller {
     async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<(Response<()>, Body), JobError> {
         check_literal(request.uri(), self.allow_private).map_err(JobError::fatal)?;
         let host = host_of(request.uri());
+        // The host was not called, so no attempt is spent: the job comes again when the breaker lets a call through.
         let permit = self.breakers.admit(&host).map_err(|wait| {
-            JobError::retry_after(
-                format_args!("{host} failed too often; not called again before {wait:?} have passed"),
-                wait,
-            )
+            tracing::debug!(host, ?wait, "circuit open: the call waits");
+            JobError::snooze(wait)
         })?;
         match timeout(within, self.exchange(request)).await {
             Ok(Ok((head, body))) => {
