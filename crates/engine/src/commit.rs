@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lockgate_core::ids::JobSeq;
+use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::{Caller, JobRequest};
@@ -167,6 +167,9 @@ impl Inner {
             bells.push(Bell::Job(job.request.job_id.clone()));
             if job.state().is_terminal() {
                 self.schedules.job_ended(&job.request.job_id);
+                if job.request.job_id.as_str().starts_with(JobId::SCHEDULED_PREFIX) {
+                    bells.push(Bell::ended(job.request.job_id.as_str()));
+                }
             }
             if let Some(part) = job.request.run.as_ref().filter(|_| job.state().is_terminal()) {
                 self.orchestra.call([part.run.clone()]);

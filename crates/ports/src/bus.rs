@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_core::ids::{JobId, RunId};
+use lockgate_core::ids::{JobId, RunId, TenantId};
 use tokio::sync::{Notify, broadcast};
 
 use crate::registry::{Sighting, Sightings};
@@ -32,9 +32,37 @@ impl Bell {
     pub fn is_sessions(id: &JobId) -> bool {
         id.as_str() == SESSIONS
     }
+
+    /// The job or run of this id has ended. Rung beside the bell of the job itself, which rings for every event: a process that
+    /// waits for the end alone is not woken by the others.
+    pub fn ended(id: &str) -> Self {
+        Self::Job(JobId::new(format!("{ENDED}{id}")))
+    }
+
+    /// The id of the job or run whose end this bell tells of.
+    pub fn ended_id(id: &JobId) -> Option<&str> {
+        id.as_str().strip_prefix(ENDED)
+    }
+
+    /// The schedule was changed by a process that may not be the one that turns schedules. Names that are too long for a Bus
+    /// to carry are found by the next tick.
+    pub fn schedule(tenant: &TenantId, name: &str) -> Self {
+        Self::Job(JobId::new(format!("{SCHEDULE}{tenant}{BETWEEN}{name}")))
+    }
+
+    /// Tenant and name of the schedule that this bell tells of.
+    pub fn schedule_key(id: &JobId) -> Option<(TenantId, Arc<str>)> {
+        let (tenant, name) = id.as_str().strip_prefix(SCHEDULE)?.split_once(BETWEEN)?;
+        Some((TenantId::new(tenant), name.into()))
+    }
 }
 
+/// No client can choose a job id that begins like these.
 const SESSIONS: &str = "~sessions";
+const ENDED: &str = "~ended:";
+const SCHEDULE: &str = "~schedule:";
+/// In no tenant's and no schedule's name.
+const BETWEEN: char = '\n';
 
 #[async_trait]
 pub trait Bus: Send + Sync {

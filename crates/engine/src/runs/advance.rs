@@ -191,6 +191,9 @@ impl Inner {
             }
             if head.state.is_over() {
                 self.schedules.run_ended(&head.id);
+                if head.parent.is_none() {
+                    bells.push(Bell::ended(head.id.as_str()));
+                }
             }
             if next.more {
                 self.orchestra.call([head.id.clone()]);

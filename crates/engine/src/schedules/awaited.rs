@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, RunId, TenantId};
 use lockgate_core::schedule::{Outcome, Schedule, Target};
+use lockgate_ports::Bell;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -26,17 +27,28 @@ impl Awaited {
         Self { turns, targets: Mutex::default(), called: Mutex::default(), bell: Notify::new() }
     }
 
-    /// Remembers what a schedule waits for, if another of its times cannot start before that has ended.
+    /// Remembers what a schedule waits for, if another of its times cannot start before that has ended: what it started, and
+    /// what it is about to start, which may have ended before the next turn is committed.
     pub(super) fn watch(&self, schedule: &Schedule) {
         let queued = schedule.open.iter().any(|slot| slot.outcome == Outcome::Queued);
-        if !queued && schedule.backfills.is_empty() {
+        if !self.turns || (!queued && schedule.backfills.is_empty()) {
             return;
         }
         let key = key_of(schedule);
         let mut targets = self.targets.lock();
-        targets.extend(schedule.at_work().map(|target| (target.clone(), key.clone())));
+        let mut unseen = false;
+        for slot in schedule.open.iter().filter(|slot| slot.outcome != Outcome::Queued) {
+            let Some(target) = &slot.target else { continue };
+            let is_new = targets.insert(target.clone(), key.clone()).is_none();
+            unseen |= is_new && slot.outcome == Outcome::Started;
+        }
         while targets.len() > TARGETS_MAX {
             targets.pop_first();
+        }
+        drop(targets);
+        if unseen {
+            // It may have ended since the turn asked for ends, when its end was not waited for here: one more look.
+            self.call(key);
         }
     }
 
@@ -50,11 +62,16 @@ impl Awaited {
         self.ended(&Target::Run(id.clone()));
     }
 
-    /// Another process rang for it: maybe it has ended.
-    pub(crate) fn rang(&self, id: &JobId) {
-        match RunId::of(id) {
-            Some(run) => self.run_ended(&run),
-            None => self.job_ended(id),
+    /// Another process rang. Only ends and changed schedules matter here: a job rings for each of its events, and looking at
+    /// each would forget the end that is waited for.
+    pub(crate) fn rang(&self, bell: &JobId) {
+        if let Some(ended) = Bell::ended_id(bell) {
+            match RunId::of(&JobId::new(ended)) {
+                Some(run) => self.run_ended(&run),
+                None => self.job_ended(&JobId::new(ended)),
+            }
+        } else if let Some(key) = Bell::schedule_key(bell) {
+            self.call(key);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockgate_core::schedule::{News, Outcome, Schedule};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::StoreError;
+use lockgate_ports::{Bell, StoreError};
 
 use super::Decided;
 use crate::Inner;
@@ -43,7 +43,11 @@ impl Inner {
         for schedule in schedules {
             match schedule.turn(&news) {
                 Some(turn) => decided.push(Decided::of(turn)),
-                None => turned.push(schedule),
+                None => {
+                    // Another process may have taken the turn that started what it waits for.
+                    self.schedules.watch(&schedule);
+                    turned.push(schedule);
+                }
             }
         }
         let stops: Vec<_> =
@@ -62,6 +66,16 @@ impl Inner {
         }
         self.stop_targets(stop).await;
         Ok(turned)
+    }
+
+    /// Has changed schedules turned soon, by whichever process leads.
+    pub(crate) async fn call_schedules(&self, keys: Vec<super::ScheduleKey>) {
+        if keys.is_empty() {
+            return;
+        }
+        let bells = keys.iter().map(|(tenant, name)| Bell::schedule(tenant, name)).collect();
+        keys.into_iter().for_each(|key| self.schedules.call(key));
+        self.ports.bus.ring(bells).await;
     }
 
     /// Schedules by name, as they are; those that are gone are left out.

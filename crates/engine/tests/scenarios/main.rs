@@ -7,6 +7,7 @@ mod bounds;
 mod bypasses;
 mod cluster;
 mod dispatching;
+mod drains;
 mod families;
 mod health;
 mod lanes;

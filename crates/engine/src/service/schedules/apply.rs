@@ -75,17 +75,22 @@ impl Inner {
                     None => {}
                 }
             }
+            let (mut changed, mut refused) = (Vec::new(), None);
             for (answer, outcome) in answers.into_iter().zip(self.commit_turns(decided, now).await?) {
                 match outcome {
                     Ok(()) => {
-                        self.schedules.call((caller.tenant.clone(), answer.name.clone()));
+                        changed.push((caller.tenant.clone(), answer.name.clone()));
                         done.insert(answer.name.clone(), answer);
                     }
                     Err(Unturned::Refused(why)) => {
-                        return Err(ApiError::refused(format_args!("schedule {}", answer.name), &why));
+                        refused = Some(ApiError::refused(format_args!("schedule {}", answer.name), &why));
                     }
                     Err(Unturned::Conflict) => {}
                 }
+            }
+            self.call_schedules(changed).await;
+            if let Some(refused) = refused {
+                return Err(refused);
             }
         }
         Err(ApiError::Unavailable("some schedules keep changing; apply the file again".into()))

@@ -95,7 +95,7 @@ impl Inner {
             let gone = matches!(order, Order::Remove);
             match self.commit_turns(vec![Decided { turn: turn.clone(), gone, audit }], now).await?.pop() {
                 Some(Ok(())) | None => {
-                    self.schedules.call((schedule.tenant.clone(), schedule.name.clone()));
+                    self.call_schedules(vec![(schedule.tenant.clone(), schedule.name.clone())]).await;
                     return Ok(turn);
                 }
                 Some(Err(Unturned::Refused(why))) => return Err(ApiError::refused(format_args!("schedule {name}"), &why)),

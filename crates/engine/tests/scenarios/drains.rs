@@ -1,0 +1,91 @@
+//! Schedules of a cluster: one process turns them, the work ends at another, and what waits for that end starts at once.
+
+use std::time::Duration;
+
+use lockgate_core::job::Outcome as Reported;
+use lockgate_core::request::Json;
+use lockgate_core::schedule::{Outcome, Slot};
+use lockgate_core::time::Timestamp;
+use lockgate_engine::{BackfillSpan, Roles, Settings};
+use tokio::time::Instant;
+
+use super::stage::{Hand, Stage, caller};
+
+const WAITING: usize = 16;
+/// A look without a hint comes after one second; all of them together must not take as long as two.
+const DRAINED_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// The process that turns schedules, and a gateway beside it that holds the workers and takes the calls.
+async fn cluster(overlap: &str) -> (Stage, Stage) {
+    let turning = Stage::shared();
+    let roles = Roles { gateway: true, scheduler: true, orchestrator: false };
+    let gateway = turning.beside_with(Settings { roles, ..Settings::default() });
+    let text = format!(
+        "version: 1\nschedules:\n  s: {{every: 1d, start_at: 2026-06-01T00:00:00Z, overlap: {overlap}, job: {{topic: job.s}}}}\n"
+    );
+    gateway.engine.put_schedules(&caller(), "s.yaml", &text).await.expect("a good schedule");
+    // The first look of the turning process is over: from now on it sleeps until its next tick.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    (turning, gateway)
+}
+
+async fn slots(stage: &Stage) -> Vec<Slot> {
+    stage.engine.slots(&caller(), "s", None, 1_000).await.expect("listed").items
+}
+
+/// Starts, talks and ends, as a worker's job does: each of these rings.
+async fn work_off(worker: &mut Hand) {
+    let assignment = worker.take().await;
+    worker.start(&assignment).await;
+    worker.report(&assignment, Reported::Succeeded { result: Json::null() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_drains_without_waiting_for_ticks_when_the_work_ends_at_another_process() {
+    let (_turning, gateway) = cluster(&format!("queue, queue: {WAITING}")).await;
+    let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 1).await;
+    let began = Instant::now();
+    for _ in 0..WAITING {
+        gateway.engine.trigger_schedule(&caller(), "s").await.expect("triggered");
+    }
+    for _ in 0..WAITING {
+        work_off(&mut worker).await;
+    }
+    assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
+    assert_eq!(slots(&gateway).await.iter().filter(|slot| slot.outcome == Outcome::Started).count(), WAITING);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backfill_goes_on_without_waiting_for_ticks_when_the_work_ends_at_another_process() {
+    let (_turning, gateway) = cluster("allow").await;
+    let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 1).await;
+    let day = |number: i64| Timestamp::from_millis((20_000 + number) * 86_400_000);
+    let span = BackfillSpan { from: day(0), to: day(WAITING as i64 - 1), concurrency: 1 };
+    let began = Instant::now();
+    gateway.engine.backfill_schedule(&caller(), "s", span).await.expect("begun");
+    for _ in 0..WAITING {
+        work_off(&mut worker).await;
+    }
+    assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_a_queue_drain_without_waiting_for_ticks() {
+    let (turning, gateway) = cluster("allow").await;
+    gateway.engine.put_dag(&caller(), "d.yaml", "version: 1\ndag: d\nnodes: {a: {topic: job.s}}").await.expect("stored");
+    let text = format!(
+        "version: 1\nschedules:\n  s: {{every: 1d, start_at: 2026-06-01T00:00:00Z, overlap: queue, queue: {WAITING}, dag: {{name: d}}}}\n"
+    );
+    gateway.engine.put_schedules(&caller(), "s.yaml", &text).await.expect("a good schedule");
+    // A second process that could turn schedules and does not lead.
+    let _spare = turning.beside();
+    let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 1).await;
+    let began = Instant::now();
+    for _ in 0..WAITING {
+        gateway.engine.trigger_schedule(&caller(), "s").await.expect("triggered");
+    }
+    for _ in 0..WAITING {
+        work_off(&mut worker).await;
+    }
+    assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
+}
