@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::turn::{Step, Turn, Why};
 use super::{
-    BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Outcome, Schedule, Series, SlotKey, Spec,
-    Timetable,
+    BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Outcome, Overlap, Schedule, Series,
+    SlotKey, Spec, Timetable,
 };
 use crate::request::Caller;
 use crate::time::Timestamp;
@@ -27,6 +27,8 @@ pub enum BackfillRefused {
     TooMany(Count),
     #[error("concurrency must be between 1 and {BACKFILL_CONCURRENCY_MAX}")]
     Concurrency,
+    #[error("the schedule has overlap {}, so one at a time is at work; use 1, or set its overlap to allow first", .0.as_str())]
+    OneAtATime(Overlap),
     #[error("the schedule has {BACKFILLS_MAX} backfills under way; wait for one of them, or cancel it")]
     Busy,
     #[error("a backfill {0:?} is under way already")]
@@ -122,6 +124,9 @@ impl Schedule {
         if ask.concurrency == 0 || ask.concurrency > BACKFILL_CONCURRENCY_MAX {
             return Err(BackfillRefused::Concurrency);
         }
+        if ask.concurrency > 1 && self.spec.overlap != Overlap::Allow {
+            return Err(BackfillRefused::OneAtATime(self.spec.overlap));
+        }
         if self.backfills.len() >= BACKFILLS_MAX {
             return Err(BackfillRefused::Busy);
         }
@@ -145,7 +150,9 @@ impl Schedule {
         let mut step = Step::new(self, now);
         step.next.backfills.remove(at);
         let series = self.backfills[at].series();
-        step.next.open.retain(|slot| slot.key.series != series || slot.outcome == Outcome::Due);
+        // What it started is still waited for where only one at a time may be at work.
+        let is_awaited = step.is_one_at_a_time();
+        step.next.open.retain(|slot| is_awaited || slot.key.series != series || slot.outcome == Outcome::Due);
         Some(step.finish())
     }
 

@@ -95,7 +95,7 @@ impl Series {
         Self(Self::MANUAL.into())
     }
 
-    /// Whether the overlap of the schedule is about it. A backfill has a concurrency of its own.
+    /// The schedule's own times and starts out of turn wait in one line. Backfills give way to it.
     pub fn is_in_line(&self) -> bool {
         self.0.is_empty() || &*self.0 == Self::MANUAL
     }

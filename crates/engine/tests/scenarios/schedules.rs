@@ -247,7 +247,7 @@ async fn a_run_that_cannot_begin_is_refused_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_backfill_keeps_to_its_concurrency_and_goes_on_when_something_ends() {
     let stage = Stage::new();
-    stage.schedule("every: 1h").await;
+    stage.schedule("every: 1h, overlap: allow").await;
     let hour = |number: i64| Timestamp::from_millis(START - number * 3_600_000);
     let span = BackfillSpan { from: hour(5), to: hour(1), concurrency: 2 };
     stage.engine.backfill_schedule(&caller(), "s", span.clone()).await.expect("begun");

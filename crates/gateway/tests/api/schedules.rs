@@ -84,6 +84,10 @@ async fn pause_resume_backfill_and_remove_do_what_they_say() {
     server.clock.advance(Duration::from_secs(3_600));
     // Its jobs never end, so it is under way as long as nobody cancels it.
     let span = json!({ "from": "1970-01-01T00:01:00Z", "to": "1970-01-01T00:20:00Z", "concurrency": 2 });
+    let refused = server.post("/v1/schedules/tick/backfills", &span).await;
+    refused.is_problem(400, "invalid_argument");
+    assert!(refused.text.contains("overlap skip"), "{refused:?}");
+    let span = json!({ "from": "1970-01-01T00:01:00Z", "to": "1970-01-01T00:20:00Z" });
     let begun = server.post("/v1/schedules/tick/backfills", &span).await;
     assert_eq!(begun.status, 201, "{begun:?}");
     let id = begun.json["id"].as_str().expect("an id");

@@ -5,7 +5,18 @@ fn asked(schedule: &Schedule, from: i64, to: i64, concurrency: u32) -> Result<Tu
 }
 
 fn daily() -> Schedule {
-    begun(spec("cron: 0 2 * * *\nstart_at: 1970-04-11T00:00:00Z"), ms(100 * DAY))
+    daily_with("allow")
+}
+
+fn daily_with(overlap: &str) -> Schedule {
+    begun(spec(&format!("cron: 0 2 * * *\nstart_at: 1970-04-11T00:00:00Z\noverlap: {overlap}")), ms(100 * DAY))
+}
+
+/// A backfill of ten days, its first time at work, and then the first of the schedule's own.
+fn beside_a_backfill(overlap: &str) -> (Schedule, Vec<Slot>) {
+    let (schedule, slots) = run(asked(&daily_with(overlap), 0, 9 * DAY + 2 * HOUR, 1).unwrap().schedule, ms(100 * DAY));
+    assert_eq!(outcomes(&slots), [(2 * HOUR, Outcome::Started)]);
+    run(schedule, ms(100 * DAY + 2 * HOUR))
 }
 
 #[test]
@@ -33,7 +44,58 @@ fn a_backfill_does_not_get_in_the_way_of_the_schedules_own_times() {
     let (schedule, _) = run(asked(&daily(), 0, 9 * DAY, 2).unwrap().schedule, ms(100 * DAY));
     let (schedule, slots) = run(schedule, ms(100 * DAY + 2 * HOUR));
     assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, Outcome::Started)]);
-    assert_eq!(schedule.at_work().count(), 3);
+    assert_eq!(schedule.at_work().count(), 2, "the backfill's");
+}
+
+#[test]
+fn under_any_other_overlap_a_time_waits_for_what_a_backfill_has_at_work_and_goes_before_the_rest_of_it() {
+    let own = 100 * DAY + 2 * HOUR;
+    for overlap in ["skip", "queue", "replace"] {
+        let (schedule, slots) = beside_a_backfill(overlap);
+        assert_eq!(outcomes(&slots), [(own, Outcome::Queued)], "{overlap}: neither lost nor beside it");
+        assert_eq!(reasons(&slots), ["waits until what a backfill started for 1970-01-01T02:00:00+00:00 has ended"]);
+        assert!(schedule.wakes_at > Some(ms(own)), "{overlap}: it sleeps until it looks again: {:?}", schedule.wakes_at);
+        let turn = schedule.turn(&ended(&schedule, ms(own + 1))).unwrap();
+        assert_eq!((outcomes(&turn.changed), outcomes(&turn.fresh)), (vec![(own, Outcome::Due)], vec![]), "{overlap}");
+        let (schedule, _) = run(turn.schedule, ms(own + 2));
+        assert_eq!(schedule.at_work().count(), 1, "{overlap}: the backfill waits now");
+        let turn = schedule.turn(&ended(&schedule, ms(own + 3))).unwrap();
+        assert_eq!(outcomes(&turn.fresh), [(DAY + 2 * HOUR, Outcome::Due)], "{overlap}: and goes on");
+    }
+}
+
+#[test]
+fn a_backfill_waits_for_what_the_schedule_has_at_work() {
+    let (schedule, _) = run(daily_with("skip"), ms(100 * DAY + 2 * HOUR));
+    assert_eq!(schedule.at_work().count(), 1);
+    let later = ms(100 * DAY + 3 * HOUR);
+    let asked = schedule.backfill(Backfill::new("b".into(), ms(0), ms(DAY), 1), later).unwrap().schedule;
+    let (schedule, slots) = run(asked, later);
+    assert_eq!(slots, [], "nothing beside it");
+    assert!(schedule.wakes_at > Some(later), "and no busy waiting");
+    let turn = schedule.turn(&ended(&schedule, later)).unwrap();
+    assert_eq!(outcomes(&turn.fresh), [(2 * HOUR, Outcome::Due)]);
+}
+
+#[test]
+fn what_a_cancelled_backfill_left_at_work_still_counts() {
+    let schedule = asked(&daily_with("skip"), 0, 9 * DAY, 1).unwrap().schedule;
+    let (schedule, _) = run(schedule, ms(100 * DAY));
+    let cancelled = schedule.cancel_backfill("b", ms(100 * DAY)).unwrap().schedule;
+    let (schedule, slots) = run(cancelled, ms(100 * DAY + 2 * HOUR));
+    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, Outcome::Queued)]);
+    let turn = schedule.turn(&ended(&schedule, ms(100 * DAY + 3 * HOUR))).unwrap();
+    assert_eq!(outcomes(&turn.changed), [(100 * DAY + 2 * HOUR, Outcome::Due)]);
+}
+
+#[test]
+fn more_at_once_than_the_overlap_lets_work_is_refused() {
+    let refused = asked(&daily_with("queue"), 0, DAY, 2).unwrap_err();
+    assert_eq!(refused, BackfillRefused::OneAtATime(Overlap::Queue));
+    assert_eq!(
+        refused.to_string(),
+        "the schedule has overlap queue, so one at a time is at work; use 1, or set its overlap to allow first"
+    );
 }
 
 #[test]

@@ -12,6 +12,8 @@ enum Op {
     Visit(Crash),
     EndOne,
     EndAll,
+    /// Minutes of a span that begins a day ago.
+    Backfill(i64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -25,6 +27,11 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::EndOne),
         1 => Just(Op::EndAll),
     ]
+}
+
+/// As above, and now and then a backfill is asked for.
+fn op_or_backfill() -> impl Strategy<Value = Op> {
+    prop_oneof![9 => op(), 1 => (1_i64..60).prop_map(Op::Backfill)]
 }
 
 #[derive(Clone, Debug)]
@@ -90,11 +97,15 @@ fn played(plan: &Plan, ops: &[Op]) -> World {
             Op::Visit(crash) => world.visit(*crash),
             Op::EndOne => world.end_one(),
             Op::EndAll => world.end_all(),
+            Op::Backfill(minutes) => world.backfill(world.now - DAY, *minutes),
         }
     }
     // The clock is right again, everything ends, and whoever waits has its turn: nothing is left open.
     world.now = world.now.max(latest);
-    for _ in 0..20 {
+    for round in 0..5_000 {
+        if round >= 20 && world.head.backfills.is_empty() {
+            break;
+        }
         world.end_all();
         world.now = world.now.max(world.head.wakes_at.map_or(0, |wakes| wakes.as_millis().min(world.now + 15_000)));
         world.rest();
@@ -184,13 +195,27 @@ proptest! {
     }
 
     #[test]
+    fn beside_backfills_one_at_a_time_is_at_work_and_no_time_is_lost(
+        plan in plan(),
+        ops in prop::collection::vec(op_or_backfill(), 1..60),
+    ) {
+        let world = played(&plan, &ops);
+        prop_assert!(plan.overlap == "allow" || world.most_at_work <= 1, "{} were at work at once", world.most_at_work);
+        let of_backfills = world.slots.values().filter(|slot| !slot.key.series.is_in_line());
+        prop_assert_eq!(of_backfills.clone().count(), world.asked, "each time of each backfill has a slot");
+        prop_assert!(of_backfills.clone().all(|slot| slot.outcome == Outcome::Started));
+        prop_assert!(world.slots.values().all(|slot| !matches!(slot.outcome, Outcome::Due | Outcome::Queued)));
+        prop_assert!(world.head.backfills.is_empty(), "every backfill ends");
+    }
+
+    #[test]
     fn a_backfill_starts_each_time_once_within_its_concurrency(
         minutes in prop::sample::select(vec![5_i64, 15, 30]),
         span in 1_i64..2_000,
         concurrency in 1_u32..5,
         crashes in prop::collection::vec(any::<bool>(), 0..40),
     ) {
-        let mut world = World::new(spec(&format!("every: {minutes}m\nmisfire: skip")), 100 * DAY);
+        let mut world = World::new(spec(&format!("every: {minutes}m\nmisfire: skip\noverlap: allow")), 100 * DAY);
         // Its own times are not what is looked at here.
         let ask = Backfill::new("b".into(), ms(DAY), ms(DAY + span * MINUTE), concurrency);
         let expected: Vec<i64> = (DAY..=DAY + span * MINUTE).step_by((minutes * MINUTE) as usize).collect();

@@ -26,13 +26,15 @@ pub(super) struct World {
     pub(super) most_at_work: usize,
     pub(super) most_open: usize,
     pub(super) most_queued: usize,
+    /// Times that backfills were asked to start.
+    pub(super) asked: usize,
 }
 
 impl World {
     pub(super) fn new(spec: Spec, now: i64) -> Self {
         let (slots, noticed, targets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let head = begun(spec, ms(now));
-        Self { now, head, slots, noticed, targets, most_at_work: 0, most_open: 0, most_queued: 0 }
+        Self { now, head, slots, noticed, targets, most_at_work: 0, most_open: 0, most_queued: 0, asked: 0 }
     }
 
     /// What a loop does with a schedule that it was told to look at.
@@ -74,6 +76,21 @@ impl World {
         self.most_open = self.most_open.max(self.head.open.len());
         let queued = self.head.open.iter().filter(|slot| slot.outcome == Outcome::Queued).count();
         self.most_queued = self.most_queued.max(queued);
+    }
+
+    /// What cannot be asked for, such as a span without times, is left out.
+    pub(super) fn backfill(&mut self, from: i64, minutes: i64) {
+        let (from, until) = (ms(from.max(0)), ms(from.max(0) + minutes * MINUTE));
+        let ask = Backfill::new(format!("b{}", self.asked).into(), from, until, 1);
+        let table = Timetable::of(&self.head.spec).unwrap().unbounded();
+        let times = match table.count(ask.done_until, ask.until) {
+            Count::Exactly(times) => times as usize,
+            Count::MoreThan(times) => panic!("more than {times} times"),
+        };
+        if let Ok(turn) = self.head.backfill(ask, ms(self.now)) {
+            self.commit(&turn);
+            self.asked += times;
+        }
     }
 
     fn count(&mut self) {

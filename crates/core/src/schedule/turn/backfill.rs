@@ -5,7 +5,8 @@ use super::Step;
 use crate::time::Timestamp;
 
 impl Step {
-    /// T-6: starts as many as may be at work at once, each time once, and forgets a backfill that is done.
+    /// T-6: starts as many as may be at work at once, each time once, and forgets a backfill that is done. T-5: under an
+    /// overlap that lets one at a time work, that is one, and none while anything else of the schedule is at work or waits.
     pub(super) fn backfill(&mut self) {
         if self.next.backfills.is_empty() {
             return;
@@ -25,7 +26,14 @@ impl Step {
     }
 
     fn has_room(&self, backfill: &Backfill) -> bool {
-        self.room() > 0 && self.open_of(backfill).count() < backfill.concurrency as usize
+        self.room() > 0 && !self.is_full(backfill)
+    }
+
+    fn is_full(&self, backfill: &Backfill) -> bool {
+        if self.is_one_at_a_time() {
+            return !self.next.open.is_empty();
+        }
+        self.open_of(backfill).count() >= backfill.concurrency as usize
     }
 
     fn open_of(&self, backfill: &Backfill) -> impl Iterator<Item = &Slot> {
@@ -36,9 +44,12 @@ impl Step {
     /// At once if there is room that this turn could not use up, else when something may have ended.
     pub(super) fn backfills_wake_at(&self) -> Option<Timestamp> {
         let wakes = |backfill: &Backfill| {
-            let full = self.open_of(backfill).count() >= backfill.concurrency as usize;
             let all = left_of(&self.next, backfill).is_none();
-            if full || all { self.look_again(self.open_of(backfill)) } else { Some(self.now) }
+            match self.is_full(backfill) || all {
+                true if self.is_one_at_a_time() => self.look_again(self.next.open.iter()),
+                true => self.look_again(self.open_of(backfill)),
+                false => Some(self.now),
+            }
         };
         self.next.backfills.iter().filter_map(wakes).min()
     }

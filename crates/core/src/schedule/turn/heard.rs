@@ -1,7 +1,7 @@
 //! What became of what the schedule started.
 
 use super::super::start::is_forgotten;
-use super::super::{Outcome, Overlap, Slot};
+use super::super::{Outcome, Slot};
 use super::{News, Step};
 
 impl Step {
@@ -37,11 +37,7 @@ impl Step {
             return true;
         }
         let ended = slot.target.as_ref().is_none_or(|target| news.ended.contains(target));
-        let awaited = if slot.key.series.is_in_line() {
-            self.next.spec.overlap != Overlap::Allow
-        } else {
-            self.next.backfills.iter().any(|backfill| backfill.series() == slot.key.series)
-        };
-        awaited && !ended
+        let of_a_backfill = || self.next.backfills.iter().any(|backfill| backfill.series() == slot.key.series);
+        (self.is_one_at_a_time() || of_a_backfill()) && !ended
     }
 }

@@ -1,4 +1,5 @@
-//! The schedule's own times and starts out of turn wait for each other as the overlap says.
+//! The schedule's own times and starts out of turn wait for each other as the overlap says. Unless it allows any number at
+//! once, they and all backfills together have one at work: backfills give way.
 
 use super::super::{Outcome, Overlap, Slot};
 use super::Step;
@@ -7,10 +8,14 @@ use crate::time::Timestamp;
 impl Step {
     /// T-5: what becomes of a time, given what is before it.
     pub(in crate::schedule) fn place_in_line(&mut self, time: Timestamp) -> (Outcome, Option<String>) {
-        let Some(ahead) = self.line().next() else { return (Outcome::Due, None) };
-        let (ahead, waiting) = (ahead.key.nominal, self.queued().count());
+        let Some(ahead) = self.line().next() else { return self.place_after_backfills() };
+        let (is_waiting, ahead) = (ahead.outcome == Outcome::Queued, ahead.key.nominal);
+        let waiting = self.queued().count();
         match self.next.spec.overlap {
             Overlap::Allow => (Outcome::Due, None),
+            Overlap::Skip if is_waiting => {
+                (Outcome::Skipped, Some(format!("{} still waited for a backfill", self.written(ahead))))
+            }
             Overlap::Skip => (Outcome::Skipped, Some(format!("what {} started was still at work", self.written(ahead)))),
             Overlap::Queue if waiting >= self.next.spec.queue as usize => {
                 (Outcome::Skipped, Some(format!("the queue was full: {waiting} waited already")))
@@ -18,16 +23,35 @@ impl Step {
             Overlap::Queue => (Outcome::Queued, Some(format!("waits until what {} started has ended", self.written(ahead)))),
             Overlap::Replace => {
                 self.skip_queued(&format!("replaced by {}", self.written(time)));
+                if is_waiting {
+                    return self.place_after_backfills();
+                }
                 (Outcome::Queued, Some(format!("waits until what {} started has stopped", self.written(ahead))))
             }
         }
     }
 
+    /// A backfill neither costs the schedule one of its own times nor is cancelled for one: the time waits for what the
+    /// backfill has at work, and goes before the rest of it.
+    fn place_after_backfills(&self) -> (Outcome, Option<String>) {
+        match self.next.open.first().filter(|_| self.is_one_at_a_time()) {
+            None => (Outcome::Due, None),
+            Some(slot) => {
+                let at = self.written(slot.key.nominal);
+                (Outcome::Queued, Some(format!("waits until what a backfill started for {at} has ended")))
+            }
+        }
+    }
+
+    pub(in crate::schedule) fn is_one_at_a_time(&self) -> bool {
+        self.next.spec.overlap != Overlap::Allow
+    }
+
     /// Those that wait start in order, as soon as there is nothing before them.
     pub(super) fn promote(&mut self) {
         while let Some(at) = self.next.open.iter().position(|slot| slot.outcome == Outcome::Queued) {
-            let busy = self.line().any(|slot| slot.outcome != Outcome::Queued);
-            if (busy && self.next.spec.overlap != Overlap::Allow) || self.due() >= super::DUE_MAX {
+            let busy = self.next.open.iter().any(|slot| slot.outcome != Outcome::Queued);
+            if (busy && self.is_one_at_a_time()) || self.due() >= super::DUE_MAX {
                 break;
             }
             let queued = self.next.open.remove(at);
@@ -59,7 +83,7 @@ impl Step {
 
     pub(super) fn queue_wakes_at(&self) -> Option<Timestamp> {
         self.queued().next()?;
-        self.look_again(self.line())
+        self.look_again(self.next.open.iter())
     }
 
     fn line(&self) -> impl Iterator<Item = &Slot> {

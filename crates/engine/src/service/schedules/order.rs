@@ -125,7 +125,7 @@ fn decide(schedule: &Schedule, order: &Order, now: Timestamp) -> Result<Option<T
 fn refused(refusal: BackfillRefused) -> ApiError {
     match refusal {
         BackfillRefused::Busy => ApiError::Exhausted(refusal.to_string()),
-        BackfillRefused::Concurrency => ApiError::invalid("concurrency", refusal),
+        BackfillRefused::Concurrency | BackfillRefused::OneAtATime(_) => ApiError::invalid("concurrency", refusal),
         BackfillRefused::Unreadable(_) | BackfillRefused::Taken(_) => ApiError::Internal(refusal.to_string()),
         _ => ApiError::invalid("from, to", refusal),
     }
