@@ -146,7 +146,7 @@ impl Engine {
         let config = config::Config::default();
         let inner = Inner {
             holder: edge.as_str().into(),
-            edge: edge::Edge::new(edge, config.routing()),
+            edge: edge::Edge::new(edge, config.routing(), !settings.exclusive_store),
             watched: loops::Watched::default(),
             turns: loops::Turns::new(settings.loss_rate, settings.edge_renew),
             adrift: edge::Adrift::default(),

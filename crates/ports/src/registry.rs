@@ -32,6 +32,12 @@ pub struct Sighting {
     pub draining: bool,
     /// How long ago it was heard of.
     pub heard_ms_ago: u64,
+    /// Jobs that it runs at once; 0 from a process that does not say it, and then it is what its row says.
+    #[serde(default)]
+    pub slots: u32,
+    /// Grows with everything that a process says of its workers: messages may overtake each other.
+    #[serde(default)]
+    pub said: u64,
     /// Attempts that no longer count and that it has not let go of: what they took of limits is not free. No more of them than
     /// [`LEAVING_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

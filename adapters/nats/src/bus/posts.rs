@@ -48,6 +48,8 @@ mod tests {
             attached: false,
             draining: false,
             heard_ms_ago: 30_000,
+            slots: 16,
+            said: 7,
             leaving: vec![token([255; 16]); n % 7],
         };
         let all: Vec<Sighting> = (0..1_000).map(seen).collect();

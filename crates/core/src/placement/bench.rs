@@ -28,6 +28,8 @@ pub(super) struct Need {
 pub(super) struct Stand<K> {
     /// None while it can be given nothing.
     pub(super) rank: Option<Rank<K>>,
+    /// It is asked only when nobody here has a place.
+    pub(super) last: bool,
     /// Whether it works, for whichever process.
     pub(super) here: bool,
     /// Its free slots, whichever process gives it jobs.
@@ -39,6 +41,9 @@ pub(super) struct Bench<K> {
     need: Need,
     /// Those that can take a job now.
     pub(super) ready: BTreeSet<Rank<K>>,
+    /// Those that take what none of them has a place for: workers of other processes first, then those of this one that are over
+    /// a limit.
+    pub(super) last: BTreeSet<Rank<K>>,
     /// Everyone that fits, ready or not.
     pub(super) fit: usize,
     /// Those of them that work.
@@ -81,15 +86,19 @@ impl Need {
 }
 
 impl<K: Ord + Clone> Bench<K> {
+    fn ranks(&mut self, stand: &Stand<K>) -> &mut BTreeSet<Rank<K>> {
+        if stand.last { &mut self.last } else { &mut self.ready }
+    }
+
     fn count_in(&mut self, stand: &Stand<K>) {
-        self.ready.extend(stand.rank.clone());
+        self.ranks(stand).extend(stand.rank.clone());
         self.here += usize::from(stand.here);
         self.free += u64::from(stand.free);
     }
 
     fn count_out(&mut self, stand: &Stand<K>) {
         if let Some(rank) = &stand.rank {
-            self.ready.remove(rank);
+            self.ranks(stand).remove(rank);
         }
         self.here -= usize::from(stand.here);
         self.free -= u64::from(stand.free);
@@ -123,16 +132,15 @@ impl<K: Ord + Clone> Benches<K> {
     }
 
     /// A new bench with one user, and everyone that fits.
-    pub(super) fn open(&mut self, need: Need, stands: Vec<Stand<K>>) -> BenchId {
+    pub(super) fn open(&mut self, need: Need, stands: &[Stand<K>]) -> BenchId {
         let id = self.made;
         self.made += 1;
         let fit = stands.len();
         self.seats += fit;
-        let here = stands.iter().filter(|stand| stand.here).count();
-        let free = stands.iter().map(|stand| u64::from(stand.free)).sum();
-        let ready = stands.into_iter().filter_map(|stand| stand.rank).collect();
         self.by_need.insert(need.clone(), id);
-        self.by_id.insert(id, Bench { need, ready, fit, here, free, users: 1 });
+        let mut bench = Bench { need, ready: BTreeSet::new(), last: BTreeSet::new(), fit, here: 0, free: 0, users: 1 };
+        stands.iter().for_each(|stand| bench.count_in(stand));
+        self.by_id.insert(id, bench);
         id
     }
 

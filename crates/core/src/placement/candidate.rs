@@ -34,9 +34,12 @@ impl Candidate {
 /// Why a worker gets nothing, whatever it could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Away {
-    /// It is attached to another process, which gives it jobs.
+    /// It is attached to another process, which gives it jobs and says how it fares. Jobs that it should have are left to it.
     #[error("elsewhere")]
     Elsewhere,
+    /// It is attached to another process, and that process has not said lately how it fares. Nothing is left to it.
+    #[error("elsewhere")]
+    Unheard,
     /// Its stream is down, and it may come back.
     #[error("detached")]
     Detached,
@@ -83,22 +86,34 @@ impl Candidate {
     }
 
     fn check_load(&self, overload: &Overload) -> Result<(), Unready> {
+        match self.over(overload) {
+            Some(measure) if !overload.claims_last => Err(Unready::Overloaded(measure)),
+            _ if self.active >= self.capacity => Err(Unready::Busy),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first of the limits that it is at or above.
+    pub(super) fn over(&self, overload: &Overload) -> Option<Measure> {
         if overload.active_percent.is_some_and(|percent| self.active >= share(self.capacity, percent)) {
-            return Err(Unready::Overloaded(Measure::Active));
+            return Some(Measure::Active);
         }
-        for (measured, percent, measure) in
-            [(self.load.cpu, overload.cpu_percent, Measure::Cpu), (self.load.gpu, overload.gpu_percent, Measure::Gpu)]
-        {
-            if measured.zip(percent).is_some_and(|(measured, percent)| measured >= percent) {
-                return Err(Unready::Overloaded(measure));
-            }
-        }
-        if self.active >= self.capacity { Err(Unready::Busy) } else { Ok(()) }
+        let measures =
+            [(self.load.cpu, overload.cpu_percent, Measure::Cpu), (self.load.gpu, overload.gpu_percent, Measure::Gpu)];
+        let over = |(measured, percent, _): &(Option<u32>, Option<u32>, Measure)| {
+            measured.zip(*percent).is_some_and(|(measured, percent)| measured >= percent)
+        };
+        measures.into_iter().find(over).map(|(_, _, measure)| measure)
     }
 
     /// Whether it works, for whichever process.
     pub(super) fn is_here(&self) -> bool {
-        matches!(self.away, None | Some(Away::Elsewhere))
+        matches!(self.away, None | Some(Away::Elsewhere | Away::Unheard))
+    }
+
+    /// Whether another process gives it jobs.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.away == Some(Away::Elsewhere)
     }
 
     /// Slots that are free, by what was last heard of it, whichever process gives it jobs.
@@ -106,16 +121,23 @@ impl Candidate {
         if !self.is_here() || self.check_load(overload).is_err() {
             return 0;
         }
-        self.limit(overload).min(self.capacity).saturating_sub(self.active)
+        let limit = if overload.claims_last { self.capacity } else { self.limit(overload).min(self.capacity) };
+        limit.saturating_sub(self.active)
     }
 
-    /// Whether it may hold another job at all: one that finds no slot free can still wait with it.
+    /// Whether it may hold another job at all, from whichever process: one that finds no slot free can still wait with it.
     pub(super) fn may_hold(&self, overload: &Overload) -> bool {
-        matches!(self.check(overload), Ok(()) | Err(Unready::Busy)) && self.active < self.limit(overload)
+        let reachable = matches!(self.away, None | Some(Away::Elsewhere));
+        let fit = matches!(self.check_load(overload), Ok(()) | Err(Unready::Busy));
+        reachable && fit && self.active < self.limit(overload)
     }
 
-    /// Jobs it may hold before it counts as overloaded by them, or busy.
+    /// Jobs it may hold before it counts as overloaded by them, or busy. One that is over a limit and claims last has no jobs
+    /// wait with it.
     pub(super) fn limit(&self, overload: &Overload) -> u32 {
+        if overload.claims_last && self.over(overload).is_some() {
+            return self.capacity;
+        }
         let places = self.places();
         overload.active_percent.map_or(places, |percent| share(self.capacity, percent).min(places))
     }

@@ -175,7 +175,7 @@ impl Tally {
             _ if !look.lacks.is_empty() => {}
             None => self.ready += 1,
             // Were it free, the process it is attached to would have taken the job.
-            Some(Unready::Away(Away::Elsewhere)) => self.busy += 1,
+            Some(Unready::Away(Away::Elsewhere | Away::Unheard)) => self.busy += 1,
             Some(Unready::Away(_)) => self.away += 1,
             Some(Unready::Overloaded(_)) => self.overloaded += 1,
             Some(Unready::Busy) => self.busy += 1,

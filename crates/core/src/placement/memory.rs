@@ -92,7 +92,7 @@ impl<K: Ord + Clone> Roster<K> {
                 stands.push(worker.stand.clone());
             }
         }
-        self.benches.open(need, stands)
+        self.benches.open(need, &stands)
     }
 
     /// Forgets the shapes that workers with these topics would serve in the pool: a list of topics that nobody had before

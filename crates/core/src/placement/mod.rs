@@ -30,7 +30,7 @@ pub use explain::{Obstacle, Placement, PoolLook, Refusal, WORKERS_SHOWN_MAX, Wor
 
 use crate::ids::{PoolName, WorkerId};
 use crate::lane::Shape;
-use crate::pools::{Overload, Routing};
+use crate::pools::{DispatchMode, Overload, Routing};
 use bench::{BenchId, Benches, Stand};
 use crew::{Crew, OfferId};
 use crowd::Crowd;
@@ -65,6 +65,7 @@ struct Worker<K> {
     candidate: Candidate,
     /// Of its pool.
     overload: Overload,
+    dispatch: DispatchMode,
     /// When it was last given a job; 0 for never.
     given: u64,
     stand: Stand<K>,
@@ -104,6 +105,7 @@ impl<K: Ord + Clone> Roster<K> {
         for (slot, worker) in self.workers.iter_mut() {
             worker.benches.clear();
             worker.overload = overload(&self.routing, &worker.candidate.profile.pool);
+            worker.dispatch = dispatch(&self.routing, &worker.candidate.profile.pool);
             worker.stand = worker.stands(slot);
         }
     }
@@ -113,8 +115,9 @@ impl<K: Ord + Clone> Roster<K> {
         self.remove(&key);
         let profile = candidate.profile.clone();
         let overload = overload(&self.routing, &profile.pool);
-        let stand = Stand { rank: None, here: false, free: 0 };
-        let worker = Worker { key: key.clone(), candidate, overload, given: 0, stand, benches: Vec::new() };
+        let stand = Stand { rank: None, last: false, here: false, free: 0 };
+        let dispatch = dispatch(&self.routing, &profile.pool);
+        let worker = Worker { key: key.clone(), candidate, overload, dispatch, given: 0, stand, benches: Vec::new() };
         let slot = self.workers.insert(worker);
         self.by_key.insert(key, slot);
         self.by_name.entry(profile.worker.clone()).or_default().insert(slot);
@@ -177,17 +180,23 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// The pool in which the worker of this name has a free slot.
+    /// The pool in which the worker of this name has a free slot, whichever process gives it jobs.
     pub fn ready_in(&self, worker: &WorkerId) -> Option<&PoolName> {
-        let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| self.workers.get(*slot));
-        let free = |worker: &&Worker<K>| worker.stand.rank.as_ref().is_some_and(|rank| rank.room(false) > 0);
-        sessions.find(free).map(|worker| &worker.candidate.profile.pool)
+        let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
+        let free = |(slot, worker): &(Slot, &Worker<K>)| worker.healthy(*slot).is_some_and(|rank| rank.room(false) > 0);
+        sessions.find(free).map(|(_, worker)| &worker.candidate.profile.pool)
     }
 
-    /// Jobs that a worker may be given now: its free slots, and with `ahead` the places to wait in.
+    /// Jobs that a worker of this process may be given now: its free slots, and with `ahead` the places to wait in.
     pub fn room(&self, key: &K, ahead: bool) -> u32 {
         let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
         worker.and_then(|worker| worker.stand.rank.as_ref()).map_or(0, |rank| rank.room(ahead))
+    }
+
+    /// Whether other processes compare this worker with theirs, so that they should know how it fares.
+    pub fn is_compared(&self, key: &K) -> bool {
+        let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
+        worker.is_some_and(|worker| worker.dispatch == DispatchMode::Direct || worker.overload.is_set())
     }
 
     pub fn get(&self, key: &K) -> Option<&Candidate> {
@@ -198,7 +207,21 @@ impl<K: Ord + Clone> Roster<K> {
 impl<K: Ord + Clone> Worker<K> {
     fn stands(&self, slot: Slot) -> Stand<K> {
         let (here, free) = (self.candidate.is_here(), self.candidate.free(&self.overload));
-        Stand { rank: self.ranked(slot), here, free }
+        let elsewhere = self.candidate.is_elsewhere();
+        // In a direct pool the least loaded worker of the fleet is chosen. In a queue pool every process takes what its own workers
+        // have places for; those of other processes only go before its own that are over a limit.
+        let compared = match self.dispatch {
+            DispatchMode::Direct => true,
+            DispatchMode::Queue => !elsewhere || self.overload.is_set() && self.candidate.over(&self.overload).is_none(),
+        };
+        let rank = self.ranked(slot).filter(|_| compared);
+        let last = rank.as_ref().is_some_and(|rank| rank.over || elsewhere && self.dispatch == DispatchMode::Queue);
+        Stand { rank, last, here, free }
+    }
+
+    /// How it stands if it can take a job and is over no limit, whichever process gives it jobs.
+    fn healthy(&self, slot: Slot) -> Option<Rank<K>> {
+        self.ranked(slot).filter(|rank| !rank.over)
     }
 
     fn ranked(&self, slot: Slot) -> Option<Rank<K>> {
@@ -206,10 +229,12 @@ impl<K: Ord + Clone> Worker<K> {
             return None;
         }
         Some(Rank {
+            over: self.candidate.over(&self.overload).is_some(),
             score: self.candidate.score(),
             active: self.candidate.active,
             capacity: self.candidate.capacity,
             limit: self.candidate.limit(&self.overload),
+            elsewhere: self.candidate.is_elsewhere(),
             given: self.given,
             key: self.key.clone(),
             slot,
@@ -219,4 +244,8 @@ impl<K: Ord + Clone> Worker<K> {
 
 fn overload(routing: &Routing, pool: &PoolName) -> Overload {
     routing.pools.pool(pool).map(|pool| pool.overload).unwrap_or_default()
+}
+
+fn dispatch(routing: &Routing, pool: &PoolName) -> DispatchMode {
+    routing.pools.pool(pool).map(|pool| pool.dispatch).unwrap_or_default()
 }

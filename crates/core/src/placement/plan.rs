@@ -1,11 +1,11 @@
 //! Choosing workers.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use super::Roster;
-use super::bench::{Bench, BenchId};
+use super::bench::BenchId;
 use super::explain::Refusal;
 use super::rank::Rank;
 use crate::ids::{PoolName, WorkerId};
@@ -17,6 +17,9 @@ impl<K: Ord + Clone> Roster<K> {
     /// counted as taken while the next is chosen. The worker that the shape prefers goes before all, in whichever pool of
     /// the route it is. With `ahead`, places beyond the slots are given too, when no slot is free. Nothing is taken: that is
     /// said with [`Roster::change`].
+    ///
+    /// Some of the places may be with workers of other processes: the least loaded of a direct pool, the worker that the shape
+    /// prefers, and in a queue pool those that are free while the workers here are over a limit. Jobs planned there are theirs.
     pub fn plan(&mut self, shape: &Arc<Shape>, serving: &PoolName, want: usize, ahead: bool) -> Vec<(K, u32)> {
         let preferred = shape.preferred_worker.as_ref();
         let (serving, others) = self.ask(shape, |outlook| {
@@ -28,7 +31,10 @@ impl<K: Ord + Clone> Roster<K> {
         let Some(bench) = serving.and_then(|id| self.benches.get(id)) else { return Vec::new() };
         let mut places = preferred.map_or_else(Vec::new, |name| self.preferred(name, &others, want, ahead));
         let want = want - places.iter().map(|(_, jobs)| *jobs as usize).sum::<usize>();
-        spread(bench, want, ahead, self.given, &mut places);
+        let taken = spread(&bench.ready, want, ahead, self.given, &mut places);
+        if taken < want && bench.last.last().is_some_and(|rank| rank.over) {
+            spread(&bench.last, want - taken, ahead, self.given, &mut places);
+        }
         places
     }
 
@@ -59,9 +65,10 @@ impl<K: Ord + Clone> Roster<K> {
 
     /// Places on the sessions of one worker that sit on one of the benches.
     fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize, ahead: bool) -> Vec<(K, u32)> {
-        let sessions = self.by_name.get(name).into_iter().flatten().filter_map(|slot| self.workers.get(*slot));
-        let fit = sessions.filter(|worker| worker.benches.iter().any(|bench| benches.contains(bench)));
-        let mut ranks: Vec<&Rank<K>> = fit.filter_map(|worker| worker.stand.rank.as_ref()).collect();
+        let slots = self.by_name.get(name).into_iter().flatten();
+        let sessions = slots.filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
+        let fit = sessions.filter(|(_, worker)| worker.benches.iter().any(|bench| benches.contains(bench)));
+        let mut ranks: Vec<Rank<K>> = fit.filter_map(|(slot, worker)| worker.healthy(slot)).collect();
         ranks.sort_unstable();
         let mut left = u32::try_from(want).unwrap_or(u32::MAX);
         let mut places = Vec::new();
@@ -69,18 +76,25 @@ impl<K: Ord + Clone> Roster<K> {
             let jobs = rank.room(ahead).min(left);
             left -= jobs;
             if jobs > 0 {
-                places.push((rank.key.clone(), jobs));
+                places.push((rank.key, jobs));
             }
         }
         places
     }
 }
 
-/// Adds places by rank. The workers in `places` already have no room left.
-fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, ahead: bool, given: u64, places: &mut Vec<(K, u32)>) {
+/// Adds places by rank, and says how many. The workers in `places` already have no room left.
+fn spread<K: Ord + Clone>(
+    ranks: &BTreeSet<Rank<K>>,
+    want: usize,
+    ahead: bool,
+    given: u64,
+    places: &mut Vec<(K, u32)>,
+) -> usize {
     let full = places.len();
+    let mut taken = 0;
     // Those without a free slot come last, so nothing is missed by stopping there.
-    let mut ready = bench.ready.iter().take_while(|rank| rank.room(ahead) > 0).peekable();
+    let mut ready = ranks.iter().take_while(|rank| rank.room(ahead) > 0).peekable();
     let mut again: BinaryHeap<Reverse<(Rank<K>, usize)>> = BinaryHeap::new();
     let mut now = given;
     for left in (0..want).rev() {
@@ -99,9 +113,11 @@ fn spread<K: Ord + Clone>(bench: &Bench<K>, want: usize, ahead: bool, given: u64
         };
         let Some((rank, at)) = chosen else { break };
         places[at].1 += 1;
+        taken += 1;
         now += 1;
         if left > 0 {
             again.extend(rank.after_one(now, ahead).map(|rank| Reverse((rank, at))));
         }
     }
+    taken
 }

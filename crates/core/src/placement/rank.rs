@@ -7,11 +7,15 @@ use super::slots::Slot;
 /// Where a ready worker stands among others. The smallest is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rank<K> {
+    /// It is over a limit of its pool, and takes what others have no place for.
+    pub(super) over: bool,
     pub(super) score: u64,
     pub(super) active: u32,
     pub(super) capacity: u32,
     /// Jobs it may hold before it counts as full or overloaded; always more than `active`.
     pub(super) limit: u32,
+    /// Another process gives it jobs: a place with it is one that is left alone here.
+    pub(super) elsewhere: bool,
     pub(super) given: u64,
     pub(super) key: K,
     pub(super) slot: Slot,
@@ -45,9 +49,13 @@ impl<K: Ord> Ord for Rank<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         // A place beyond the slots is a place to wait in.
         let waits = |rank: &Self| rank.active >= rank.capacity;
-        (waits(self).cmp(&waits(other)))
+        (self.over.cmp(&other.over))
+            .then_with(|| waits(self).cmp(&waits(other)))
             .then_with(|| self.score.cmp(&other.score))
             .then_with(|| self.cmp_share(other))
+            // Of two workers that are as loaded every process may give a job to its own: one of them claims it. If each left
+            // it to the other, it would wait.
+            .then_with(|| self.elsewhere.cmp(&other.elsewhere))
             .then_with(|| self.given.cmp(&other.given))
             .then_with(|| self.key.cmp(&other.key))
             .then_with(|| {

@@ -34,14 +34,23 @@ impl Pool {
             max_concurrent: None,
             tenant_max_concurrent: None,
             tenants: BTreeMap::new(),
-            overload: Overload::default(),
+            overload: Overload::QUEUE,
         }
     }
 }
 
 impl Overload {
     /// What the requirement documents set for pools in which the scheduler picks the worker.
-    pub const DIRECT: Self = Self { active_percent: Some(90), cpu_percent: Some(90), gpu_percent: Some(90) };
+    pub const DIRECT: Self =
+        Self { claims_last: false, active_percent: Some(90), cpu_percent: Some(90), gpu_percent: Some(90) };
+
+    /// What holds in a pool whose workers take jobs by themselves, unless it is set: nothing.
+    pub const QUEUE: Self = Self { claims_last: true, active_percent: None, cpu_percent: None, gpu_percent: None };
+
+    /// Whether any limit is set.
+    pub fn is_set(&self) -> bool {
+        [self.active_percent, self.cpu_percent, self.gpu_percent].iter().any(Option::is_some)
+    }
 }
 
 impl Default for PriorityShares {

@@ -87,9 +87,11 @@ impl DispatchMode {
     }
 }
 
-/// At or above any of these a worker gets no more jobs. Absent: not looked at.
+/// At or above any of these a worker is overloaded. Absent: not looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overload {
+    /// An overloaded worker gets what no other has a place for. If not, it gets nothing.
+    pub claims_last: bool,
     /// Jobs held, in percent of its slots.
     pub active_percent: Option<u32>,
     pub cpu_percent: Option<u32>,

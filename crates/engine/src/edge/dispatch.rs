@@ -112,7 +112,8 @@ impl Inner {
         let (closed, early) = (std::mem::take(&mut batch.out.closed), std::mem::take(&mut batch.out.early));
         batch.misplaced = !closed.is_empty();
         let due = early.iter().map(|ticket| ticket.job.life.due_at);
-        batch.again_at = batch.again_at.into_iter().chain(due).min();
+        let left = self.edge.left_until().map(|at| self.ports.clock.now() + at.saturating_duration_since(Instant::now()));
+        batch.again_at = batch.again_at.into_iter().chain(due).chain(left).min();
         self.give_back(early).await;
         self.give_to_others(closed).await;
         batch
@@ -251,6 +252,9 @@ impl Inner {
             match self.edge.reserve(&ticket.session, ticket.epoch, Arc::new(transition.job.clone())) {
                 Place::Taken => {
                     ticket.placed = true;
+                    if ticket.claim.lane.shape.preferred_worker.is_some() {
+                        self.edge.tell_of(&ticket.session);
+                    }
                     out.steps.push(Step { before: ticket.job.clone(), transition });
                     out.sent.push(ticket);
                 }

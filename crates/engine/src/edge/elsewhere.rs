@@ -2,6 +2,10 @@
 //!
 //! The Store says which workers there are; their processes say how they fare, and a snapshot says what they said before this
 //! process began to listen.
+//!
+//! Where a worker is chosen over the whole fleet, every process makes the same choice from what it knows, takes what falls to its
+//! own workers, and leaves the rest to the processes of the others. Whom something is left to and who is silent for a moment is
+//! left nothing more until it is heard of again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,6 +20,10 @@ use tokio::time::Instant;
 
 use super::Edge;
 use super::sessions::{Session, State};
+
+/// A process that takes what is left to it says so at once. One that is silent for this long may be dead or cut off, or thinks
+/// that another should have it.
+pub(super) const LEFT_FOR: Duration = Duration::from_millis(500);
 
 /// A worker that is attached to another process, by its row in the Store.
 pub(super) struct Stranger {
@@ -51,8 +59,8 @@ impl Edge {
         }
     }
 
-    /// These are all that is attached elsewhere. Nobody here sends to them; they only count when somebody asks whether a job
-    /// could ever run.
+    /// These are all that is attached elsewhere. Nobody here sends to them; they count when somebody asks whether a job could
+    /// ever run, and when a worker is chosen over the whole fleet.
     pub(crate) fn meet(&self, others: impl Iterator<Item = SessionRow>) {
         let mut state = self.state.lock();
         state.forget_unseen();
@@ -91,9 +99,11 @@ impl Edge {
         for sighting in seen {
             let ago = age.saturating_add(Duration::from_millis(sighting.heard_ms_ago));
             let Some(at) = now.checked_sub(ago).filter(|_| ago < SEEN_LIFE) else { continue };
-            let known = state.seen.get(&sighting.session).map(|known| (known.sighting.epoch, known.at));
-            if known.is_none_or(|known| known <= (sighting.epoch, at)) {
+            let known = state.seen.get(&sighting.session);
+            let known = known.map(|known| (known.sighting.epoch, known.sighting.said, known.at));
+            if known.is_none_or(|known| known <= (sighting.epoch, sighting.said, at)) {
                 state.seen.insert(sighting.session.clone(), Seen { sighting: sighting.clone(), at });
+                state.left.remove(&sighting.session);
                 state.touch_stranger(&sighting.session);
                 news += 1;
             }
@@ -114,14 +124,47 @@ impl Edge {
 
     /// The workers attached here, for others.
     pub(crate) fn sightings(&self) -> Vec<Sighting> {
+        let mut state = self.state.lock();
+        state.said += 1;
+        state.news.clear();
+        state.sessions.iter().map(|(id, session)| session.sighting(id, state.said)).collect()
+    }
+
+    /// Those of them that others should hear of before the next beat.
+    pub(crate) fn news(&self) -> Vec<Sighting> {
+        let mut state = self.state.lock();
+        state.said += 1;
+        let news = std::mem::take(&mut state.news);
+        let told = news.iter().filter_map(|id| Some(state.sessions.get(id)?.sighting(id, state.said)));
+        told.collect()
+    }
+
+    /// Comes when there are some.
+    pub(crate) async fn has_news(&self) {
+        self.told.notified().await;
+    }
+
+    /// What was chosen for this worker by others was taken, or is about to be: they should hear of it.
+    pub(super) fn tell_of(&self, id: &SessionId) {
+        self.state.lock().tell_of(id);
+    }
+
+    /// Whether jobs are left to workers of other processes.
+    pub(crate) fn leaves_jobs(&self) -> bool {
+        !self.state.lock().left.is_empty()
+    }
+
+    /// When jobs that are left to others were left for long enough.
+    pub(super) fn left_until(&self) -> Option<Instant> {
         let state = self.state.lock();
-        state.sessions.iter().map(|(id, session)| session.sighting(id)).collect()
+        let until = state.left.values().map(|since| *since + LEFT_FOR);
+        until.filter(|until| *until > Instant::now()).min()
     }
 
     /// Every worker of which it is known how it fares, wherever it is attached.
     pub(crate) fn snapshot(&self) -> WorkersSnapshot {
         let state = self.state.lock();
-        let own = state.sessions.iter().map(|(id, session)| (session.profile.clone(), session.sighting(id)));
+        let own = state.sessions.iter().map(|(id, session)| (session.profile.clone(), session.sighting(id, state.said)));
         let other = |(id, stranger): (&SessionId, &Stranger)| {
             let seen = state.seen_of(id, stranger).filter(|_| !state.sessions.contains_key(id))?;
             let sighting = Sighting { heard_ms_ago: millis(seen.at.elapsed()), ..seen.sighting.clone() };
@@ -187,12 +230,35 @@ impl State {
 
     fn forget_unseen(&mut self) {
         self.seen.retain(|_, seen| seen.at.elapsed() < SEEN_LIFE);
+        let Self { left, elsewhere, .. } = self;
+        left.retain(|id, _| elsewhere.contains_key(id));
+    }
+
+    /// Jobs that wait now should go to this worker of another process.
+    pub(super) fn leave_to(&mut self, id: SessionId) {
+        self.left.entry(id).or_insert_with(Instant::now);
+    }
+
+    /// Nothing more is left to workers whose processes did not say a word since something was.
+    pub(super) fn doubt_the_silent(&mut self) {
+        let silent = self.left.iter().filter(|(_, since)| since.elapsed() >= LEFT_FOR).map(|(id, _)| id.clone());
+        for id in silent.collect::<Vec<_>>() {
+            self.touch_stranger(&id);
+        }
+    }
+
+    /// Others should hear how a worker fares that is attached here.
+    pub(super) fn tell_of(&mut self, id: &SessionId) {
+        if self.has_neighbours && self.news.insert(id.clone()) {
+            self.told.notify_one();
+        }
     }
 
     /// Tells the roster what is known of a worker elsewhere. One that is attached here speaks for itself.
     fn touch_stranger(&mut self, id: &SessionId) {
         let Some(stranger) = self.elsewhere.get(id).filter(|_| !self.sessions.contains_key(id)) else { return };
-        let now = stranger.candidate(self.seen_of(id, stranger).map(|seen| &seen.sighting));
+        let doubted = self.left.get(id).is_some_and(|since| since.elapsed() >= LEFT_FOR);
+        let now = stranger.candidate(self.seen_of(id, stranger).map(|seen| &seen.sighting), doubted);
         match self.roster.get(id) {
             Some(known) if *known == now => {}
             Some(_) => self.roster.change(id, |known| *known = now),
@@ -206,15 +272,16 @@ impl Stranger {
         &self.profile.worker
     }
 
-    fn candidate(&self, seen: Option<&Sighting>) -> Candidate {
+    fn candidate(&self, seen: Option<&Sighting>, doubted: bool) -> Candidate {
         let away = match seen {
             Some(Sighting { attached: false, .. }) => Away::Detached,
             Some(Sighting { draining: true, .. }) => Away::Draining,
-            _ => Away::Elsewhere,
+            Some(_) if !doubted => Away::Elsewhere,
+            _ => Away::Unheard,
         };
         Candidate {
             profile: self.profile.clone(),
-            capacity: self.profile.slots,
+            capacity: seen.map(|seen| seen.slots).filter(|slots| *slots > 0).unwrap_or(self.profile.slots),
             spare: 0,
             active: seen.map_or(0, |seen| seen.busy),
             load: seen.map(|seen| seen.load).unwrap_or_default(),
@@ -224,7 +291,7 @@ impl Stranger {
 }
 
 impl Session {
-    fn sighting(&self, id: &SessionId) -> Sighting {
+    fn sighting(&self, id: &SessionId, said: u64) -> Sighting {
         Sighting {
             session: id.clone(),
             epoch: self.epoch,
@@ -234,6 +301,8 @@ impl Session {
             attached: self.is_attached(),
             draining: self.draining,
             heard_ms_ago: millis(self.heard_at.elapsed()),
+            slots: self.profile.slots,
+            said,
             leaving: self.leaving.keys().take(LEAVING_MAX).cloned().collect(),
         }
     }

@@ -46,6 +46,7 @@ impl Edge {
     /// Places of one pool's workers, the least loaded first. Never more than a worker has.
     pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> Plan {
         let mut state = self.state.lock();
+        state.doubt_the_silent();
         // What is sent ahead of a free slot keeps it from what is not: only while everything that waits for it is quick.
         let State { roster, pace, .. } = &mut *state;
         let mut slow = wants.iter().filter(|want| !pace.is_quick(&want.shape.topic));
@@ -59,6 +60,10 @@ impl Edge {
             let shape = state.preferring(&want.shape, serving);
             for (session, places) in state.roster.plan(&shape, serving, want.jobs.min(room), ahead) {
                 placed += places as usize;
+                if !state.sessions.contains_key(&session) {
+                    state.leave_to(session);
+                    continue;
+                }
                 let entry = chosen.entry(session).or_default();
                 entry.0.push(at);
                 entry.1 = entry.1.saturating_add(places);

@@ -24,9 +24,12 @@ impl State {
         }
         let now = session.candidate();
         match self.roster.get(id) {
-            Some(known) if known.same_room(&now) => {}
+            Some(known) if known.same_room(&now) => return,
             Some(_) => self.roster.change(id, |known| *known = now),
             None => self.roster.insert(id.clone(), now),
+        }
+        if self.has_neighbours && self.roster.is_compared(id) {
+            self.tell_of(id);
         }
     }
 }

@@ -13,6 +13,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::trace::TraceParent;
 use lockgate_core::worker::{Load, WorkerProfile};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::elsewhere::{Seen, Stranger};
@@ -23,6 +24,8 @@ use super::{Assignment, Progress, ToWorker};
 /// One life of this process as a holder of worker streams.
 pub(crate) struct Edge {
     pub(super) state: Mutex<State>,
+    /// Rings when other processes should hear of a worker.
+    pub(super) told: Arc<Notify>,
 }
 
 pub(super) struct State {
@@ -36,6 +39,15 @@ pub(super) struct State {
     pub(super) elsewhere: BTreeMap<SessionId, Stranger>,
     /// What was heard of sessions of other processes, those of whom the Store has not told us yet among them.
     pub(super) seen: BTreeMap<SessionId, Seen>,
+    /// Workers of other processes to which waiting jobs are left, since when they did not say a word.
+    pub(super) left: BTreeMap<SessionId, Instant>,
+    /// Other processes may have workers on the same Store.
+    pub(super) has_neighbours: bool,
+    /// Own sessions of which others should hear before the next beat.
+    pub(super) news: BTreeSet<SessionId>,
+    pub(super) told: Arc<Notify>,
+    /// How often something was said of own sessions.
+    pub(super) said: u64,
     /// Sessions that hold more than they can run at once.
     pub(super) ahead: BTreeSet<SessionId>,
     pub(super) pace: Pace,
@@ -151,12 +163,25 @@ pub(super) enum Place {
 }
 
 impl Edge {
-    pub(crate) fn new(id: EdgeId, routing: Arc<Routing>) -> Self {
-        let roster = Roster::new(routing);
-        let (sessions, elsewhere, seen) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (ahead, pace) = (BTreeSet::new(), Pace::default());
-        let (renewed_at, starts) = (Instant::now(), Vec::new());
-        Self { state: Mutex::new(State { id, renewed_at, sessions, roster, elsewhere, seen, ahead, pace, starts }) }
+    pub(crate) fn new(id: EdgeId, routing: Arc<Routing>, has_neighbours: bool) -> Self {
+        let told = Arc::new(Notify::new());
+        let state = State {
+            id,
+            renewed_at: Instant::now(),
+            sessions: BTreeMap::new(),
+            roster: Roster::new(routing),
+            elsewhere: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            left: BTreeMap::new(),
+            has_neighbours,
+            news: BTreeSet::new(),
+            told: told.clone(),
+            said: 0,
+            ahead: BTreeSet::new(),
+            pace: Pace::default(),
+            starts: Vec::new(),
+        };
+        Self { state: Mutex::new(state), told }
     }
 
     /// The lease was renewed by a call that began then.

@@ -2,7 +2,7 @@
 //! snapshot of all for processes that start.
 //!
 //! Nothing is decided from it that could harm a job: which workers there are is in the Store, and only their own process sends
-//! to them.
+//! to them. Jobs that a worker of another process should have are left to it for a moment, and not for longer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,13 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(5);
 /// A writer that comes round in time is not overtaken by one that waits.
 const _: () = assert!(SNAPSHOT_EVERY.as_millis() * 2 <= WRITER_TTL.as_millis());
 
+/// Between two words about workers that others choose among, so that a busy gateway says a hundred things a second at most.
+const NEWS_EVERY: Duration = Duration::from_millis(10);
+
 /// What comes next.
 enum Next {
     Stop,
+    News,
     Tell,
     Write,
     Heard(Arc<[Sighting]>),
@@ -39,6 +43,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     }
     let mut tell_at = Instant::now();
     let mut write_at = tell_at + health::drawn(SNAPSHOT_EVERY);
+    let mut news_at = tell_at;
     loop {
         health::resting(inner.settings.beat_every.min(SNAPSHOT_EVERY));
         let next = tokio::select! {
@@ -46,11 +51,16 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => Next::Stop,
             () = tokio::time::sleep_until(tell_at) => Next::Tell,
             () = tokio::time::sleep_until(write_at) => Next::Write,
+            () = inner.has_news(news_at) => Next::News,
             seen = heard.next() => Next::Heard(seen),
         };
         health::moved();
         match next {
             Next::Stop => break,
+            Next::News => {
+                news_at = Instant::now() + NEWS_EVERY;
+                inner.post(inner.edge.news()).await;
+            }
             Next::Tell => {
                 tell_at = Instant::now() + health::drawn(inner.settings.beat_every);
                 inner.tell_of_workers().await;
@@ -62,7 +72,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 }
             }
             Next::Heard(seen) => {
-                inner.edge.saw(seen.iter(), Duration::ZERO);
+                let leaves_jobs = inner.edge.leaves_jobs();
+                if inner.edge.saw(seen.iter(), Duration::ZERO) > 0 && leaves_jobs {
+                    // Whose they should be may have changed.
+                    inner.wake.dispatch.notify_one();
+                }
             }
         }
     }
@@ -90,6 +104,16 @@ impl Inner {
 
     async fn tell_of_workers(&self) {
         let seen = if self.settings.roles.gateway { self.edge.sightings() } else { Vec::new() };
+        self.post(seen).await;
+    }
+
+    /// Comes when others should hear of a worker, but not before `at`. Safe to use in `select!`: what there is to say is kept.
+    async fn has_news(&self, at: Instant) {
+        tokio::time::sleep_until(at).await;
+        self.edge.has_news().await;
+    }
+
+    async fn post(&self, seen: Vec<Sighting>) {
         if !seen.is_empty() {
             self.ports.bus.post(seen).await;
         }

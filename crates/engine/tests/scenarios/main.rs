@@ -9,6 +9,7 @@ mod cluster;
 mod dispatching;
 mod drains;
 mod families;
+mod fleet;
 mod health;
 mod lanes;
 mod letters;

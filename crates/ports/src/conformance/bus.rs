@@ -173,6 +173,8 @@ fn sighting(session: &str) -> Sighting {
         attached: true,
         draining: false,
         heard_ms_ago: 1_250,
+        slots: 16,
+        said: 7,
         leaving: Vec::new(),
     }
 }

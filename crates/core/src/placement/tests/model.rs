@@ -56,15 +56,12 @@ impl Model {
         let Some(serving) = open.iter().find(|pool| pool.name == *serving) else { return places };
         let is_preferred = |worker: &Candidate| shape.preferred_worker.as_ref() == Some(&worker.profile.worker);
         for at in 0..want {
-            let free = |pools: &[&Pool], model: &Self| -> Vec<u32> {
-                model.reasons(shape, pools).into_iter().filter(|(_, reason)| reason.is_none()).map(|(key, _)| key).collect()
-            };
-            let mut preferred = free(&open, &model);
+            let mut preferred = model.healthy(shape, &open);
             preferred.retain(|key| is_preferred(&self.workers[key].0));
             // Of two sessions of one name the first is filled before the second is begun.
             let begun = |key: &u32| self.workers[key].clone();
             let chosen = if preferred.is_empty() {
-                free(&[serving], &model).into_iter().min_by(|a, b| order(*a, &model.workers[a], *b, &model.workers[b]))
+                model.next(shape, serving)
             } else {
                 preferred.into_iter().min_by(|a, b| order(*a, &begun(a), *b, &begun(b)))
             };
@@ -78,6 +75,36 @@ impl Model {
         places
     }
 
+    /// Those who could take a job and are over no limit, whichever process gives it to them.
+    fn healthy(&self, shape: &Shape, pools: &[&Pool]) -> Vec<u32> {
+        let mut healthy = Vec::new();
+        for pool in pools {
+            for (key, (worker, _)) in self.workers.iter().filter(|(_, (worker, _))| worker.profile.pool == pool.name) {
+                let reached = Candidate { away: worker.away.filter(|away| *away != Away::Elsewhere), ..worker.clone() };
+                let able = lasting(worker, pool, shape).is_none() && passing(&reached, pool).is_none();
+                if able && over(worker, pool).is_none() {
+                    healthy.push(*key);
+                }
+            }
+        }
+        healthy
+    }
+
+    /// Who takes the next job in a pool, if nobody is preferred.
+    fn next(&self, shape: &Shape, pool: &Pool) -> Option<u32> {
+        let least = |keys: Vec<u32>| keys.into_iter().min_by(|a, b| order(*a, &self.workers[a], *b, &self.workers[b]));
+        let healthy = self.healthy(shape, &[pool]);
+        if pool.dispatch == DispatchMode::Direct {
+            return least(healthy);
+        }
+        let (own, others): (Vec<u32>, _) = healthy.into_iter().partition(|key| self.workers[key].0.away.is_none());
+        let reasons = self.reasons(shape, &[pool]);
+        let ready = reasons.into_iter().filter(|(_, reason)| reason.is_none()).map(|(key, _)| key);
+        let last: Vec<u32> = ready.filter(|key| over(&self.workers[key].0, pool).is_some()).collect();
+        let others = if last.is_empty() { Vec::new() } else { others };
+        least(own).or_else(|| least(others)).or_else(|| least(last))
+    }
+
     /// Free slots of everybody that fits, whichever process gives it jobs.
     pub(super) fn free(&self, shape: &Shape) -> u64 {
         let Some((open, _)) = self.open(shape) else { return 0 };
@@ -85,7 +112,7 @@ impl Model {
         for pool in open {
             let fits = |worker: &Candidate| worker.profile.pool == pool.name && lasting(worker, pool, shape).is_none();
             for (worker, _) in self.workers.values().filter(|(worker, _)| fits(worker)) {
-                let away = worker.away.filter(|away| *away != Away::Elsewhere);
+                let away = worker.away.filter(|away| !matches!(away, Away::Elsewhere | Away::Unheard));
                 let mut given = Candidate { away, ..worker.clone() };
                 while passing(&given, pool).is_none() {
                     free += 1;
@@ -129,7 +156,8 @@ impl Model {
 fn order(a: u32, (x, x_given): &(Candidate, u64), b: u32, (y, y_given): &(Candidate, u64)) -> std::cmp::Ordering {
     let score = |w: &Candidate| 100 * u64::from(w.active) + u64::from(w.load.cpu.unwrap_or(0) + w.load.gpu.unwrap_or(0));
     let share = |w: &Candidate| f64::from(w.active) / f64::from(w.capacity);
-    (score(x).cmp(&score(y))).then(share(x).total_cmp(&share(y))).then(x_given.cmp(y_given)).then(a.cmp(&b))
+    let here = x.away.cmp(&y.away);
+    (score(x).cmp(&score(y))).then(share(x).total_cmp(&share(y))).then(here).then(x_given.cmp(y_given)).then(a.cmp(&b))
 }
 
 fn lasting(worker: &Candidate, pool: &Pool, shape: &Shape) -> Option<String> {
@@ -160,11 +188,16 @@ fn lasting(worker: &Candidate, pool: &Pool, shape: &Shape) -> Option<String> {
 
 fn passing(worker: &Candidate, pool: &Pool) -> Option<String> {
     match worker.away {
-        Some(Away::Elsewhere) => return Some("elsewhere".into()),
+        Some(Away::Elsewhere | Away::Unheard) => return Some("elsewhere".into()),
         Some(Away::Detached) => return Some("detached".into()),
         Some(Away::Draining) => return Some("draining".into()),
         None => {}
     }
+    let over = over(worker, pool).filter(|_| pool.dispatch == DispatchMode::Direct);
+    over.or_else(|| (worker.active >= worker.capacity).then(|| "busy".into()))
+}
+
+fn over(worker: &Candidate, pool: &Pool) -> Option<String> {
     let full = |percent: u32| worker.active * 100 >= worker.capacity * percent;
     let above = |measured: Option<u32>, percent: Option<u32>| percent.is_some() && measured >= percent;
     if pool.overload.active_percent.is_some_and(full) {
@@ -174,6 +207,6 @@ fn passing(worker: &Candidate, pool: &Pool) -> Option<String> {
     } else if above(worker.load.gpu, pool.overload.gpu_percent) {
         Some("overloaded:gpu".into())
     } else {
-        full(100).then(|| "busy".into())
+        None
     }
 }

@@ -65,7 +65,7 @@ fn labels(node: &Node, report: &mut Report) -> BTreeMap<Arc<str>, Arc<str>> {
 /// What is left out keeps the default of the way jobs are dispatched.
 fn overload(node: Option<&Node>, dispatch: DispatchMode, report: &mut Report) -> Overload {
     let default = match dispatch {
-        DispatchMode::Queue => Overload::default(),
+        DispatchMode::Queue => Overload::QUEUE,
         DispatchMode::Direct => Overload::DIRECT,
     };
     let Some(node) = node else { return default };
@@ -76,6 +76,7 @@ fn overload(node: Option<&Node>, dispatch: DispatchMode, report: &mut Report) ->
         None => default,
     };
     Overload {
+        claims_last: default.claims_last,
         active_percent: percent("active", default.active_percent),
         cpu_percent: percent("cpu", default.cpu_percent),
         gpu_percent: percent("gpu", default.gpu_percent),

@@ -33,7 +33,7 @@ fairness:
 fn every_key_of_a_pool_is_kept() {
     let pools = load(FULL);
     assert_eq!(pools.pool(&"echo".into()), Some(&Pool::named("echo".into())));
-    let queue = Overload { cpu_percent: Some(80), ..Overload::default() };
+    let queue = Overload { cpu_percent: Some(80), ..Overload::QUEUE };
     assert_eq!(pools.pool(&"repo".into()), Some(&Pool { overload: queue, ..Pool::named("repo".into()) }));
     let fast = Pool {
         description: Some("machines with local disks".into()),

@@ -66,6 +66,8 @@ fn snapshot(name: &str) -> WorkersSnapshot {
         attached: true,
         draining: false,
         heard_ms_ago: 900,
+        slots: 16,
+        said: 7,
         leaving: vec!["stopped".into()],
     };
     WorkersSnapshot { workers: vec![SnapshotWorker { profile: Arc::new(profile), seen }] }
