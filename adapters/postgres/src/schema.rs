@@ -28,7 +28,7 @@ const fn migration(version: i64, sql: &'static str) -> Migration {
 }
 
 /// Of both dialects; those between them have a variant for each.
-const COMMON: [Migration; 10] = [
+const COMMON: [Migration; 11] = [
     migration(1, include_str!("../migrations/0001_create_jobs.sql")),
     migration(2, include_str!("../migrations/0002_create_sessions.sql")),
     migration(3, include_str!("../migrations/0003_create_governance.sql")),
@@ -39,6 +39,7 @@ const COMMON: [Migration; 10] = [
     migration(12, include_str!("../migrations/0012_add_quotas.sql")),
     Migration { version: 13, sql: include_str!("../migrations/0013_send_sessions_away.sql"), needs: 12 },
     Migration { version: 15, sql: include_str!("../migrations/0015_date_outbox.sql"), needs: 12 },
+    Migration { version: 17, sql: include_str!("../migrations/0017_keep_tries.sql"), needs: 12 },
 ];
 const POSTGRES: [Migration; 6] = [
     migration(4, include_str!("../migrations/0004_tune_postgres.sql")),
@@ -56,7 +57,7 @@ const COCKROACH: [Migration; 6] = [
     Migration { version: 14, sql: include_str!("../migrations/0014_create_children_cockroach.sql"), needs: 12 },
     Migration { version: 16, sql: include_str!("../migrations/0016_create_memos_cockroach.sql"), needs: 12 },
 ];
-const KNOWN: i64 = 16;
+const KNOWN: i64 = 17;
 
 /// How long one process may migrate before another takes over. Far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);

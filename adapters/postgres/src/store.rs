@@ -13,8 +13,8 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage,
     JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated, SessionRow,
-    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached, Unreadable,
-    Upkeep,
+    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries, Unattached,
+    Unreadable, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -335,6 +335,17 @@ impl Timelines for PostgresStore {
         }
         self.append_audit(vec![audit]).await?;
         Ok(Some(jobs))
+    }
+}
+
+#[async_trait]
+impl Tries for PostgresStore {
+    async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
+        ask!(self, Writes, conn => desk::keep_tries(conn, text))
+    }
+
+    async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
+        ask!(self, Reads, conn => reads::kept_tries(conn))
     }
 }
 

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0010_create_children.sql"),
     include_str!("../migrations/0011_date_outbox.sql"),
     include_str!("../migrations/0012_create_memos.sql"),
+    include_str!("../migrations/0013_keep_tries.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

@@ -21,8 +21,8 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EdgeRow,
     EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated,
-    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Unattached,
-    Unreadable, Upkeep, in_parts,
+    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries,
+    Unattached, Unreadable, Upkeep, in_parts,
 };
 use parking_lot::Mutex;
 use rusqlite::Transaction;
@@ -337,6 +337,18 @@ impl Trail for SqliteStore {
 impl Timelines for SqliteStore {
     async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
         self.writer.run(1, move |ledger| ledger.begin_timeline(&salt, &audit)).await
+    }
+}
+
+#[async_trait]
+impl Tries for SqliteStore {
+    async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
+        let text = text.to_owned();
+        self.writer.run(1, move |ledger| ledger.keep_tries(&text)).await
+    }
+
+    async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
+        self.readers.run(|conn| reads::kept_tries(conn)).await
     }
 }
 

@@ -49,25 +49,62 @@ pub struct PlacingTries {
     pub next_in: Duration,
 }
 
-/// The tries that a wait is worth: after 1 s, 2 s more, 4 s more …, at most 30 s apart. No jitter: nobody is asked over a
-/// network, so there is no herd to spread.
-pub fn placing_tries(waited: Duration, limits: &Limits) -> PlacingTries {
-    let mut made = 0;
-    let mut at = placing_delay(made, limits);
-    while at <= waited && made < limits.placing_tries_max {
-        made += 1;
-        at += placing_delay(made, limits);
+/// Less than this is added to each wait between two tries.
+const PLACING_JITTER_MS: u64 = 500;
+
+/// The times at which placing is tried: after 1 s, 2 s more, 4 s more …, each with up to half a second on top, at most 30 s apart.
+/// The jitter follows from what is tried, so that different things are not tried in step, and so that the times are the same after
+/// a restart.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacingLadder<'a> {
+    limits: &'a Limits,
+    salt: u64,
+}
+
+impl<'a> PlacingLadder<'a> {
+    /// `name` is that of what is tried.
+    pub fn new(name: &str, limits: &'a Limits) -> Self {
+        // FNV-1a: the same in every release, and different for names that differ.
+        let salt = name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |salt: u64, byte| (salt ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        Self { limits, salt }
     }
-    PlacingTries { made, max: limits.placing_tries_max, next_in: at.saturating_sub(waited) }
-}
 
-/// The wait after which all tries are used up.
-pub fn placing_span(limits: &Limits) -> Duration {
-    (0..limits.placing_tries_max).map(|made| placing_delay(made, limits)).sum()
-}
+    /// The tries that a wait is worth.
+    pub fn tries(&self, waited: Duration) -> PlacingTries {
+        let max = self.limits.placing_tries_max;
+        let mut made = 0;
+        let mut at = self.delay(made);
+        while at <= waited && made < max {
+            made += 1;
+            at += self.delay(made);
+        }
+        PlacingTries { made, max, next_in: at.saturating_sub(waited) }
+    }
 
-fn placing_delay(made: u32, limits: &Limits) -> Duration {
-    limits.backoff_base.saturating_mul(2u32.saturating_pow(made.min(20))).min(limits.backoff_max)
+    /// The wait after which so many tries were made.
+    pub fn wait(&self, tries: u32) -> Duration {
+        (0..tries.min(self.limits.placing_tries_max)).map(|made| self.delay(made)).sum()
+    }
+
+    /// The wait after which all tries are used up.
+    pub fn span(&self) -> Duration {
+        self.wait(self.limits.placing_tries_max)
+    }
+
+    fn delay(&self, made: u32) -> Duration {
+        let doubled = self.limits.backoff_base.saturating_mul(2u32.saturating_pow(made.min(20)));
+        doubled.saturating_add(self.jitter(made)).min(self.limits.backoff_max)
+    }
+
+    /// SplitMix64 of the salt and the number of the try.
+    fn jitter(&self, made: u32) -> Duration {
+        let mut bits = self.salt.wrapping_add(u64::from(made + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Duration::from_millis((bits ^ (bits >> 31)) % PLACING_JITTER_MS)
+    }
 }
 
 #[cfg(test)]
@@ -86,13 +123,31 @@ mod tests {
     #[test]
     fn tries_follow_the_ladder_and_end_with_its_span() {
         let limits = Limits::default();
-        let made = |seconds| placing_tries(Duration::from_secs(seconds), &limits).made;
-        assert_eq!([made(0), made(1), made(3), made(7), made(31), made(60), made(61)], [0, 1, 2, 3, 5, 5, 6]);
-        let span = placing_span(&limits);
-        assert_eq!(span, Duration::from_secs(1 + 2 + 4 + 8 + 16 + 45 * 30));
-        assert_eq!(placing_tries(span, &limits).made, 50);
-        assert_eq!(placing_tries(span - Duration::from_millis(1), &limits).made, 49);
-        assert_eq!(placing_tries(Duration::from_secs(2), &limits).next_in, Duration::from_secs(1));
+        let ladder = PlacingLadder::new("job.x", &limits);
+        let steps: Vec<Duration> = (0..50).map(|made| ladder.wait(made + 1) - ladder.wait(made)).collect();
+        for (step, base) in steps.iter().zip([1, 2, 4, 8, 16]) {
+            let base = Duration::from_secs(base);
+            assert!((base..base + Duration::from_millis(500)).contains(step), "{step:?} is not {base:?} and some jitter");
+        }
+        assert!(steps[5..].iter().all(|step| *step == limits.backoff_max), "the cap holds with the jitter");
+        let span = ladder.span();
+        assert_eq!(span, steps.iter().sum());
+        for made in [1, 5, 6, 50] {
+            assert_eq!(ladder.tries(ladder.wait(made)).made, made);
+            assert_eq!(ladder.tries(ladder.wait(made) - Duration::from_millis(1)).made, made - 1);
+        }
+        assert_eq!(ladder.tries(ladder.wait(3)).next_in, steps[3]);
+        assert_eq!(ladder.tries(span * 2).made, 50);
+    }
+
+    #[test]
+    fn different_things_are_tried_at_times_of_their_own_and_each_always_at_the_same() {
+        let limits = Limits::default();
+        let first = |name: &str| PlacingLadder::new(name, &limits).wait(1);
+        let waits: std::collections::BTreeSet<Duration> = (0..1_000).map(|n| first(&format!("job.{n}"))).collect();
+        assert!(waits.len() > 350, "{} of 500 milliseconds are used", waits.len());
+        assert!(waits.iter().all(|wait| (1_000..1_500).contains(&wait.as_millis())));
+        assert_eq!(first("job.7"), first("job.7"));
     }
 
     #[test]

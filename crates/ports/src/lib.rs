@@ -37,7 +37,7 @@ pub use store::{
     DeadLetterQuery, EdgeRow, Erased, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing,
     LogLine, MemoKey, Met, Misread, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
     RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
-    Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, TurnConflict, Unattached, Unreadable, Upkeep, Usage,
-    has_labels, in_parts,
+    Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, Tries, TurnConflict, Unattached, Unreadable, Upkeep,
+    Usage, has_labels, in_parts,
 };
 pub use tokens::{TokenError, Tokens};

@@ -14,7 +14,7 @@ use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage, JobDetail, JobQuery,
     Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, SessionRow, Sessions, StoreError, Taken,
-    Timelines, Totals, Unattached, Upkeep,
+    Timelines, Totals, Tries, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -350,6 +350,19 @@ impl Timelines for FaultyStore {
     async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
         self.before().await?;
         self.disk.begin_timeline(salt, audit).await
+    }
+}
+
+#[async_trait]
+impl Tries for FaultyStore {
+    async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
+        self.before().await?;
+        self.disk.keep_tries(text).await
+    }
+
+    async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
+        self.before().await?;
+        self.disk.kept_tries().await
     }
 }
 

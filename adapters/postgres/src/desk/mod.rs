@@ -13,7 +13,7 @@ mod upkeep;
 pub(crate) use credentials::{add_credential, end_credential};
 pub(crate) use runs::{erase_runs, forget_of_runs, prune_runs, put_dag};
 pub(crate) use schedules::{prune_slots, turn};
-pub(crate) use sessions::{acquire, attach, close_edges, close_session, release, renew_edge, send_away};
+pub(crate) use sessions::{acquire, attach, close_edges, close_session, keep_tries, release, renew_edge, send_away};
 pub(crate) use tenants::{erase_jobs, erase_rest, erase_slots};
 pub(crate) use timelines::{is_at_work, renew_tokens};
 pub(crate) use trail::{activate, append_audit, number_audit, seal};

@@ -53,6 +53,11 @@ pub(crate) async fn send_away(conn: &mut Conn, now: Now, sessions: &[SessionId])
     Ok(())
 }
 
+pub(crate) async fn keep_tries(conn: &mut Conn, text: &str) -> Result<(), Fault> {
+    conn.rows(include_str!("../../queries/keep_tries.sql"), &[&text]).await?;
+    Ok(())
+}
+
 pub(crate) async fn close_session(conn: &mut Conn, now: Now, session: &SessionId, epoch: u64) -> Result<bool, Fault> {
     let sql = include_str!("../../queries/close_session.sql");
     Ok(!conn.rows(sql, &[&now, &session.as_str(), &stored(epoch)]).await?.is_empty())

@@ -1,5 +1,6 @@
 //! Sessions, the outbox and the counts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
@@ -71,6 +72,11 @@ pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<Leas
     let mut leases = rows.iter().map(lease).collect::<Result<Vec<_>, Fault>>()?;
     leases.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(leases)
+}
+
+pub(crate) async fn kept_tries(conn: &mut Conn) -> Result<Option<Arc<str>>, Fault> {
+    let rows = conn.rows("SELECT tries FROM placing_tries", &[]).await?;
+    rows.first().map(|row| Ok(Arc::from(get::<&str>(row, 0)?))).transpose()
 }
 
 pub(crate) async fn outbox(conn: &mut Conn, now: Now, after: i64, age: i64, limit: usize) -> Result<Vec<OutboxRow>, Fault> {

@@ -22,7 +22,7 @@ pub(crate) use lists::{dead_letters, list};
 pub(crate) use names::{key_owner, owner, run_of_key, taken};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, memo, news, run_since, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
-pub(crate) use sessions::{backlog, closed_holding, leases, open_edges, open_sessions, outbox, outbox_of};
+pub(crate) use sessions::{backlog, closed_holding, kept_tries, leases, open_edges, open_sessions, outbox, outbox_of};
 pub(crate) use tenants::{erasable, tenants, usage};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};
 

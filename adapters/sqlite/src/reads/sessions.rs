@@ -1,5 +1,6 @@
 //! Sessions and the outbox.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
@@ -53,6 +54,11 @@ pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>,
         let left_ms = expires_at - now.as_millis();
         Ok(LeaseRow { name: row.get(0)?, holder: row.get(1)?, epoch: epoch.unsigned_abs(), left_ms })
     })
+}
+
+pub(crate) fn kept_tries(conn: &Connection) -> Result<Option<Arc<str>>, Fault> {
+    let kept = collect(conn, "SELECT tries FROM placing_tries", [], |row| Ok(row.get::<_, String>(0)?))?;
+    Ok(kept.into_iter().next().map(Arc::from))
 }
 
 const OUTBOX: &str = "outbox_id, job_id, sink, body, at";

@@ -67,6 +67,13 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    pub(crate) fn keep_tries(&mut self, text: &str) -> Result<(), Fault> {
+        let sql = "INSERT INTO placing_tries (only, tries) VALUES (1, ?1)
+            ON CONFLICT (only) DO UPDATE SET tries = excluded.tries";
+        self.conn.prepare_cached(sql)?.execute(params![text])?;
+        Ok(())
+    }
+
     pub(crate) fn close_session(&mut self, session: &SessionId, epoch: u64) -> Result<bool, Fault> {
         let sql = "UPDATE sessions SET closed_at = ?3 WHERE session = ?1 AND epoch = ?2 AND closed_at IS NULL";
         let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);

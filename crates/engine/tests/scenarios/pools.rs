@@ -16,6 +16,7 @@ use lockgate_core::timeouts::Timeouts;
 use lockgate_core::worker::Load;
 use lockgate_engine::{ApiError, ToWorker};
 use lockgate_ports::{Activation, Hold, Lanes, Leases as _, SnapshotKind, Snapshots};
+use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
@@ -376,6 +377,46 @@ async fn a_full_pool_passes_its_jobs_on() {
     let (first, second) = (stage.submit(job("t")).await, stage.submit(job("t")).await);
     assert_eq!(a.take().await.job.request.job_id, first);
     assert_eq!(b.take().await.job.request.job_id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tries_to_place_a_job_go_on_after_a_restart() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: d}\npools: {d: {dispatch: direct}}\n").await;
+    let id = stage.submit(job("t")).await;
+    stage.until_tried(&id, 8).await;
+    // Nobody tries while no process runs, however long that is.
+    let stage = stage.crash(Duration::from_secs(3_600)).await;
+    pass(Duration::from_secs(5)).await;
+    let made = stage.engine.why(&caller(), &id).await.expect("explained").tries.map(|tries| tries.made);
+    assert_eq!(made, Some(8));
+    pass(Duration::from_secs(35)).await;
+    stage.until_tried(&id, 9).await;
+    tokio::time::advance(Duration::from_secs(1_190)).await;
+    stage.until_tried(&id, 48).await;
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let restarted = Instant::now();
+    let ended = stage.until(&id, |job| job.state().is_terminal()).await;
+    assert_eq!(ended.life.last_error.expect("said").reason, Reason::NoWorkers);
+    assert!(restarted.elapsed() <= Duration::from_secs(70), "{:?}", restarted.elapsed());
+    assert!(restarted.elapsed() >= Duration::from_secs(30), "workers had no time to come: {:?}", restarted.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_comes_after_a_restart_is_a_new_chance() {
+    let stage = Stage::new();
+    stage.pools("topics: {t: d}\npools: {d: {dispatch: direct}}\n").await;
+    let id = stage.submit(job("t")).await;
+    stage.until_tried(&id, 8).await;
+    let stage = stage.crash(Duration::from_secs(1)).await;
+    let mut worker = Hand::attach_as(&stage.engine, "w", &Kind::of("d", &["*"], 1)).await;
+    assert_eq!(worker.take().await.job.request.job_id, id);
+    pass(Duration::from_secs(90)).await;
+    let stage = stage.crash(Duration::from_secs(60)).await;
+    let next = stage.submit(job("t")).await;
+    pass(Duration::from_secs(4)).await;
+    let made = stage.engine.why(&caller(), &next).await.expect("explained").tries.map(|tries| tries.made);
+    assert!(made.is_none_or(|made| made <= 2), "{made:?}");
 }
 
 #[tokio::test(start_paused = true)]

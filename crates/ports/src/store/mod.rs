@@ -17,6 +17,7 @@ mod sessions;
 mod snapshots;
 mod tenants;
 mod timelines;
+mod tries;
 mod unreadable;
 mod upkeep;
 
@@ -37,16 +38,29 @@ pub use sessions::{Attached, EdgeRow, SessionRow, Sessions, Unattached};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
 pub use tenants::{Erased, Tenants, Usage};
 pub use timelines::Timelines;
+pub use tries::Tries;
 pub use unreadable::{Met, Misread, Unreadable};
 pub use upkeep::{Backlog, OutboxRow, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
 pub trait Store:
-    Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Upkeep
+    Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Tries + Upkeep
 {
 }
 
 impl<T> Store for T where
-    T: Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Upkeep + ?Sized
+    T: Jobs
+        + Runs
+        + Schedules
+        + Sessions
+        + Leases
+        + Snapshots
+        + Credentials
+        + Trail
+        + Tenants
+        + Timelines
+        + Tries
+        + Upkeep
+        + ?Sized
 {
 }

@@ -43,6 +43,7 @@ pub mod tenants;
 pub mod tenants_erased;
 pub mod timelines;
 pub mod trail;
+pub mod tries;
 pub mod upkeep;
 
 pub use random::agrees_with_memory;
@@ -335,6 +336,10 @@ macro_rules! store_conformance {
                 the_lost_attempt_of_another_timeline_does_not_count_either,
                 nothing_is_renewed_while_somebody_is_at_work,
                 a_long_list_of_jobs_is_renewed_to_its_end,
+            }
+            tries {
+                nothing_is_kept_before_something_was,
+                the_text_that_was_kept_last_is_read,
             }
         }
     };

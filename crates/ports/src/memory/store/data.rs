@@ -30,6 +30,7 @@ pub(super) struct Data {
     pub(super) edges: BTreeMap<EdgeId, Edge>,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     pub(super) leases: BTreeMap<String, Lease>,
+    pub(super) tries: Option<Arc<str>>,
     /// Every activation of a kind, oldest first.
     pub(super) activations: BTreeMap<SnapshotKind, Vec<Active>>,
     pub(super) audit: Vec<AuditRow>,

@@ -37,7 +37,7 @@ use crate::store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EdgeRow,
     EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, Met, NewDag, NewsRow,
     OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
-    StoreError, Taken, Totals, Trail, Unattached, Upkeep,
+    StoreError, Taken, Totals, Trail, Tries, Unattached, Upkeep,
 };
 use data::Data;
 pub use mood::{Dispatches, Mood};
@@ -306,6 +306,18 @@ impl Leases for MemoryStore {
     async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
         let (data, now) = self.open();
         Ok(data.leases(now))
+    }
+}
+
+#[async_trait]
+impl Tries for MemoryStore {
+    async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
+        self.open().0.tries = Some(text.into());
+        Ok(())
+    }
+
+    async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
+        Ok(self.open().0.tries.clone())
     }
 }
 
