@@ -60,6 +60,9 @@ pub(crate) enum Fault {
     /// Nothing was sent.
     #[error("the server is away: {0}")]
     Away(String),
+    /// Another session holds a lock for too long; which one.
+    #[error("{0}")]
+    Locked(String),
 }
 
 impl Misread for Fault {
@@ -111,8 +114,13 @@ impl Fault {
         match self {
             Self::Row(_) => true,
             Self::Sql(error) => error.as_db_error().is_some_and(is_of_a_row),
-            Self::TimedOut | Self::Away(_) => false,
+            Self::TimedOut | Self::Away(_) | Self::Locked(_) => false,
         }
+    }
+
+    /// Waited for a lock for as long as `lock_timeout` allows. Without one, the statement's time runs out.
+    pub(crate) fn is_locked_out(&self) -> bool {
+        self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
     /// A row is at fault, and would be tomorrow: a constraint, a trigger, a value that the server cannot hold. Whoever loses a
@@ -128,7 +136,7 @@ impl Fault {
     pub(crate) fn was_refused(&self) -> bool {
         match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
-            Self::Row(_) | Self::Away(_) => true,
+            Self::Row(_) | Self::Away(_) | Self::Locked(_) => true,
             Self::TimedOut => false,
         }
     }
@@ -137,7 +145,7 @@ impl Fault {
     pub(crate) fn leaves_the_connection(&self) -> bool {
         match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
-            Self::Row(_) => true,
+            Self::Row(_) | Self::Locked(_) => true,
             Self::TimedOut | Self::Away(_) => false,
         }
     }
@@ -153,7 +161,7 @@ impl Fault {
                 Some(_) if self.is_refused() => StoreError::Refused(text),
                 _ => StoreError::Unavailable(text),
             },
-            Self::TimedOut | Self::Away(_) => StoreError::Unavailable(text),
+            Self::TimedOut | Self::Away(_) | Self::Locked(_) => StoreError::Unavailable(text),
         }
     }
 

@@ -390,6 +390,7 @@ impl Upkeep for PostgresStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
+        ask!(self, Reads, conn => desk::rehearse(conn))?;
         ask!(self, Reads, conn => desk::beat(conn))?;
         ask!(self, Reads, conn => reads::backlog(conn, self.now(), 1))?;
         Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
-use lockgate_ports::{ChangeError, Jobs, Sessions, StoreError, Upkeep};
+use lockgate_ports::{ChangeError, Jobs, Sessions, StoreError, Totals, Upkeep};
 use lockgate_postgres::{Options, PostgresStore};
 use lockgate_testbed::Postgres;
 use proxy::{Cut, Proxy};
@@ -147,6 +147,26 @@ async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
     assert!(store.check().await.is_err());
     blocker.batch_execute("ROLLBACK").await.unwrap();
     assert!(store.commit(stage.births("job", 1)).await.unwrap()[0].is_ok());
+}
+
+/// Clients that submit or report wait for that lock, so the answer names its holder.
+#[tokio::test]
+async fn a_locked_table_of_jobs_is_found_and_its_holder_named() {
+    let stage = Stage::new().await;
+    let store = stage.connect().await;
+    store.check().await.unwrap();
+    let blocker = stage::client(&stage.config).await;
+    for table in ["jobs_hot", "jobs_done"] {
+        blocker.batch_execute(&format!("SET application_name = 'report'; BEGIN; LOCK TABLE {table}")).await.unwrap();
+        let checked = store.check().await;
+        let named = |text: &str| text.contains(table) && text.contains("\"report\"");
+        assert!(matches!(&checked, Err(StoreError::Unavailable(text)) if named(text)), "{checked:?}");
+        blocker.batch_execute("ROLLBACK").await.unwrap();
+        store.check().await.unwrap();
+    }
+    assert_eq!(store.totals().await.unwrap(), Totals::default());
+    let left = "SELECT (SELECT count(*) FROM jobs_hot) + (SELECT count(*) FROM jobs_done)";
+    assert_eq!(blocker.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

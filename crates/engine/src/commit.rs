@@ -16,7 +16,7 @@ use crate::Inner;
 use crate::damage::Found;
 use crate::edge::Freed;
 use crate::error::ApiError;
-use crate::health::moved;
+use crate::health::{Call, moved};
 use crate::journal;
 use crate::outgoing::senders;
 use crate::service::to_the_end;
@@ -41,7 +41,9 @@ impl Inner {
         let mut next: Vec<Job> = transitions.iter().map(|t| t.job.clone()).collect();
         let changes = transitions.into_iter().map(|transition| self.change(transition)).collect();
         let committing = self.traces.begin();
-        let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await?;
+        let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await;
+        self.watch.outcomes.told(Call::Submit, &committed);
+        let committed = committed?;
         let mut results = Vec::with_capacity(next.len());
         let mut offers = Vec::with_capacity(next.len());
         for (mut job, outcome) in next.drain(..).zip(committed) {
@@ -83,7 +85,10 @@ impl Inner {
         }
         let next: Vec<&Job> = after.iter().map(|(_, job, _)| &**job).collect();
         let committing = self.traces.begin();
-        let committed = self.commit_surely(changes, &next).await?;
+        let ends = next.iter().any(|job| job.state().is_terminal());
+        let committed = self.commit_surely(changes, &next).await;
+        self.watch.outcomes.told(if ends { Call::Result } else { Call::Claim }, &committed);
+        let committed = committed?;
         let mut results = Vec::with_capacity(after.len());
         let mut done = Vec::with_capacity(after.len());
         for ((before, job, effects), outcome) in after.into_iter().zip(committed) {

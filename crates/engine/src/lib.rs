@@ -45,7 +45,9 @@ pub use edge::{
     ToWorker, Welcome,
 };
 pub use error::ApiError;
-pub use health::{Component, Finding, HealthView, KernelView, LeaderView, Leads, LoopView, StoreState, StoreView, Trouble};
+pub use health::{
+    Component, Failing, Finding, HealthView, KernelView, LeaderView, Leads, LoopView, StoreState, StoreView, Trouble,
+};
 pub use kernel::LocalKernel;
 pub use metrics::{Described, Metrics, PoolLevel, PoolLevels};
 pub use service::{

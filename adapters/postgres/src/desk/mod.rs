@@ -17,7 +17,7 @@ pub(crate) use sessions::{acquire, attach, close_edges, close_session, keep_trie
 pub(crate) use tenants::{erase_jobs, erase_rest, erase_slots};
 pub(crate) use timelines::{is_at_work, renew_tokens};
 pub(crate) use trail::{activate, append_audit, number_audit, seal};
-pub(crate) use upkeep::{append_logs, beat, forget, outbox_done, prune};
+pub(crate) use upkeep::{append_logs, beat, forget, outbox_done, prune, rehearse};
 
 use std::time::Duration;
 

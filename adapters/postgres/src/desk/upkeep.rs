@@ -76,3 +76,42 @@ pub(crate) async fn beat(conn: &mut Conn) -> Result<(), Fault> {
     conn.rows("UPDATE pulse SET beats = beats + 1 RETURNING beats", &[]).await?;
     Ok(())
 }
+
+/// How long a rehearsal waits for a lock. Clients wait as long as their calls have time, and then fail.
+const LOCK_WITHIN_MS: u32 = 1_000;
+
+/// The life of a job that never was: born, claimed, ended, forgotten. It is rolled back, so no other session sees any of it.
+const REHEARSED: [&str; 4] = [
+    "INSERT INTO jobs_hot (job_id, seq, version, state, priority, lane, due_at, delayed, deadline_at, tenant, topic, hash, request, \
+     life, events, payload) VALUES ('~rehearsal ' || pg_backend_pid()::text, 0, 1, 2, 0, 0, 0, true, 0, '', '', '', '', '', '', '')",
+    "UPDATE jobs_hot SET version = 2, state = 3, delayed = false, session = job_id \
+     WHERE job_id = '~rehearsal ' || pg_backend_pid()::text",
+    "INSERT INTO jobs_done (job_id, seq, version, state, priority, ended_at, tenant, topic, hash, request, life, events, payload) \
+     VALUES ('~rehearsal ' || pg_backend_pid()::text, 0, 3, 5, 0, 0, '', '', '', '', '', '', '')",
+    "DELETE FROM jobs_hot WHERE job_id = '~rehearsal ' || pg_backend_pid()::text",
+];
+
+/// Writes what a submit, a claim and a result write, in a transaction that is rolled back. A lock that is in the way is named.
+pub(crate) async fn rehearse(conn: &mut Conn) -> Result<(), Fault> {
+    let rehearsed = rehearse_life(conn).await;
+    if rehearsed.as_ref().is_err_and(Fault::is_locked_out) {
+        conn.say("ROLLBACK").await?;
+        return Err(Fault::Locked(who_locks(conn).await?));
+    }
+    rehearsed
+}
+
+async fn rehearse_life(conn: &mut Conn) -> Result<(), Fault> {
+    // First: preparing a statement waits for the table as well.
+    conn.say(&format!("BEGIN; SET LOCAL lock_timeout = {LOCK_WITHIN_MS}")).await?;
+    let calls: Vec<Call<'_>> = REHEARSED.iter().map(|sql| Call { sql, params: Vec::new() }).collect();
+    conn.together(None, &calls, Some("ROLLBACK")).await?.split()?.1
+}
+
+/// Who holds a lock on the tables of jobs with which nothing can be written to them.
+async fn who_locks(conn: &mut Conn) -> Result<String, Fault> {
+    let rows = conn.rows(include_str!("../../queries/who_locks.sql"), &[]).await?;
+    let holders = rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
+    let holders = if holders.is_empty() { "its holder has ended meanwhile".to_owned() } else { holders.join("; ") };
+    Ok(format!("a lock keeps jobs from being written: {holders}"))
+}

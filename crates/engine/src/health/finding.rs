@@ -2,7 +2,7 @@
 
 use lockgate_ports::{Condition, StoreError};
 
-use super::{HealthView, Stage, StoreState};
+use super::{Failing, HealthView, Stage, StoreState};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,14 +102,17 @@ impl Trouble {
                  that is stuck; nothing is acknowledged until it answers, and nothing acknowledged is lost"
             }
             Self::StoreRefusing => {
-                "is the database running, reachable from here, and are its address and credentials right? Nothing is \
-                 acknowledged until it answers, and workers keep their results"
+                "is the database running, reachable from here, and are its address and credentials right? End the transaction \
+                 that is named if a lock is in the way. Nothing is acknowledged until it answers, and workers keep their results"
             }
             Self::StoreFull => {
                 "make room on the Store's disk, raise --disk-limit if there is one, or keep ended jobs for a shorter time \
                  (--retention)"
             }
-            Self::StoreDamaged => "stop writing to it and look at the log; restore the Store from a backup if need be",
+            Self::StoreDamaged => {
+                "new jobs are refused, for their results might not be stored: stop this process, keep the data folder or the \
+                 database as it is, and restore the Store from a backup as docs/backup.md says"
+            }
             Self::LoopStuck => {
                 "restart this process: nothing acknowledged is lost by that; keep its log, this is a defect worth reporting"
             }
@@ -167,22 +170,23 @@ fn list(items: impl Iterator<Item = String>) -> Option<String> {
 
 fn store(view: &HealthView) -> Option<(Trouble, String)> {
     match &view.store.state {
-        StoreState::Answers => None,
+        StoreState::Answers => view.store.failing.as_ref().map(|Failing { calls, failed, of, error }| {
+            (trouble_of(error), format!("{failed} of {of} {calls} failed in the last 10 s: {error}"))
+        }),
         StoreState::Unknown => Some((Trouble::Starting, "the Store was not asked yet".to_owned())),
         StoreState::Hangs => {
             let seconds = view.store.took.as_secs_f64();
             Some((Trouble::StoreHanging, format!("the Store did not answer within {seconds:.1} s")))
         }
-        StoreState::Refuses(error) => {
-            let trouble = match error {
-                StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_) => {
-                    Trouble::StoreRefusing
-                }
-                StoreError::Full(_) => Trouble::StoreFull,
-                StoreError::Corrupt(_) => Trouble::StoreDamaged,
-            };
-            Some((trouble, error.to_string()))
-        }
+        StoreState::Refuses(error) => Some((trouble_of(error), error.to_string())),
+    }
+}
+
+const fn trouble_of(error: &StoreError) -> Trouble {
+    match error {
+        StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_) => Trouble::StoreRefusing,
+        StoreError::Full(_) => Trouble::StoreFull,
+        StoreError::Corrupt(_) => Trouble::StoreDamaged,
     }
 }
 

@@ -3,13 +3,14 @@
 mod component;
 mod finding;
 mod leaders;
+mod outcomes;
 mod probe;
 mod pulse;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_ports::{BreakerView, Condition};
+use lockgate_ports::{BreakerView, Condition, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,10 +19,13 @@ use tokio::time::Instant;
 pub use component::Component;
 pub use finding::{Finding, Trouble};
 pub use leaders::LeaderView;
+pub use outcomes::Failing;
+pub(crate) use outcomes::{Call, Outcomes};
 pub use probe::StoreState;
 pub use pulse::{Leads, LoopView};
 pub(crate) use pulse::{Pulse, beating, drawn, leading, moved, resting};
 
+use crate::error::ApiError;
 use crate::{Engine, Inner, Roles};
 
 /// How far a process is in its life.
@@ -40,11 +44,19 @@ pub(crate) struct Watch {
     stage: Mutex<Stage>,
     pulses: Mutex<Vec<Arc<Pulse>>>,
     probe: probe::Probe,
+    /// What became of the calls that clients and workers wait for.
+    pub(crate) outcomes: Outcomes,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { began: Instant::now(), stage: Mutex::default(), pulses: Mutex::default(), probe: probe::Probe::default() }
+        Self {
+            began: Instant::now(),
+            stage: Mutex::default(),
+            pulses: Mutex::default(),
+            probe: probe::Probe::default(),
+            outcomes: Outcomes::default(),
+        }
     }
 }
 
@@ -129,6 +141,8 @@ pub struct StoreView {
     pub state: StoreState,
     /// How long the latest question took, or has been taking.
     pub took: Duration,
+    /// Calls that fail although the Store answers questions.
+    pub failing: Option<Failing>,
 }
 
 #[derive(Clone, Debug)]
@@ -170,6 +184,17 @@ impl Engine {
 }
 
 impl Inner {
+    /// Refuses new jobs while the Store is known to be damaged: it might take them and then not take their results.
+    pub(crate) fn refuse_if_damaged(&self) -> Result<(), ApiError> {
+        match self.watch.probe.known().state {
+            StoreState::Refuses(StoreError::Corrupt(why)) => Err(ApiError::Unavailable(format!(
+                "new jobs are not accepted: the Store is damaged ({why}), and their results might not be stored; restore it as \
+                 docs/backup.md says"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// By what is known; asks nobody.
     fn view(&self, seen: probe::Seen) -> HealthView {
         let leaders = self.leaders(&seen.leases);
@@ -182,7 +207,7 @@ impl Inner {
             roles: self.settings.roles,
             alone: self.settings.exclusive_store,
             up_for: self.watch.began.elapsed(),
-            store: StoreView { took: seen.took(), state: seen.state },
+            store: StoreView { took: seen.took(), state: seen.state, failing: self.watch.outcomes.failing() },
             unreadable: self.health.damage(),
             refused: self.health.refusal(),
             lanes: self.lanes.lock().clone(),

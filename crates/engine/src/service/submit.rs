@@ -38,6 +38,7 @@ impl Engine {
             return Err(ApiError::invalid("jobs", format_args!("must have at most {BATCH_JOBS_MAX} entries")));
         }
         let inner = &self.inner;
+        inner.refuse_if_damaged()?;
         let now = inner.ports.clock.now();
         let began = inner.traces.begin();
         let check = |job: NewJob| -> Checked {

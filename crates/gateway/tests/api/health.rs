@@ -105,6 +105,45 @@ async fn a_store_that_hangs_is_noticed_within_two_seconds_and_asked_once() {
 }
 
 #[tokio::test]
+async fn a_store_that_passes_its_probe_and_fails_calls_is_not_ready() {
+    for (error, code) in [
+        (StoreError::Full("no page".to_owned()), "store_full"),
+        (StoreError::Unavailable("a lock".to_owned()), "store_refusing"),
+        (StoreError::Corrupt("page 7".to_owned()), "store_damaged"),
+    ] {
+        let stage = Stage::default();
+        let server = start(&stage).await;
+        server.wait_for("it is up", async || server.get("/readyz").await.status == 200).await;
+        stage.store.fail_births(Some(error));
+        for _ in 0..8 {
+            assert!(server.post("/v1/jobs", &echo()).await.status >= 429);
+        }
+        server.get("/readyz").await.is_problem(503, code);
+        let detail = server.health().await["findings"][0]["detail"].clone();
+        assert!(detail.as_str().is_some_and(|detail| detail.contains("commits of new jobs failed")), "{detail}");
+        stage.store.fail_births(None);
+        for _ in 0..9 {
+            assert!(server.post("/v1/jobs", &echo()).await.status < 300);
+        }
+        assert_eq!(server.get("/readyz").await.status, 200, "most go through again");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_store_gets_no_new_jobs() {
+    let stage = Stage::default();
+    let server = start(&stage).await;
+    server.wait_for("it is up", async || server.get("/readyz").await.status == 200).await;
+    stage.store.set_mood(Mood::Refuses(StoreError::Corrupt("jobs_done".to_owned())));
+    server.until_code("store_damaged").await;
+    let refused = server.post("/v1/jobs", &echo()).await;
+    assert!(refused.status == 503 && refused.text.contains("the Store is damaged (jobs_done)"), "{refused:?}");
+    stage.store.set_mood(Mood::Well);
+    server.wait_for("it is well again", async || server.get("/readyz").await.status == 200).await;
+    assert!(server.post("/v1/jobs", &echo()).await.status < 300);
+}
+
+#[tokio::test]
 async fn grpc_health_follows_readiness() {
     let stage = Stage::default();
     let server = start(&stage).await;

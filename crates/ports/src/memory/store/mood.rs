@@ -42,6 +42,7 @@ pub(super) struct Moods {
     mood: Arc<watch::Sender<Mood>>,
     dispatches: Arc<watch::Sender<Dispatches>>,
     starts_fail: Arc<AtomicBool>,
+    births_fail: Arc<Mutex<Option<StoreError>>>,
     kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
     pages: Arc<Mutex<Pages>>,
@@ -80,6 +81,11 @@ impl MemoryStore {
     /// Whether commits that store a start fail from now on, as if the Store were away.
     pub fn fail_starts(&self, fail: bool) {
         self.mood.starts_fail.store(fail, Ordering::Relaxed);
+    }
+
+    /// Commits of new jobs fail like this from now on, whatever [`check`](crate::Upkeep::check) answers.
+    pub fn fail_births(&self, error: Option<StoreError>) {
+        *self.mood.births_fail.lock() = error;
     }
 
     /// What is in force of this kind cannot be read until this is taken back, as if the Store were away just then.
@@ -169,6 +175,11 @@ impl Moods {
         let begins = |change: &Change| change.transition.job.state() == JobState::Running;
         if self.starts_fail.load(Ordering::Relaxed) && changes.iter().any(begins) {
             return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        if let Some(error) = self.births_fail.lock().clone()
+            && changes.iter().any(|change| change.transition.job.version == 1)
+        {
+            return Err(error);
         }
         if *self.dispatches.borrow() == Dispatches::Go {
             return Ok(());
