@@ -13,6 +13,7 @@ mod options;
 mod pace;
 mod posts;
 mod relay;
+mod subscription;
 mod tls;
 mod transport;
 

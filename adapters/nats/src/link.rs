@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::error::ConnectError;
 use crate::options::{Login, Options, login};
 use crate::pace::spread;
+use crate::subscription::{Lapsed, Subscription};
 
 /// Silence on an idle connection after which the server is asked whether it lives. Two questions stay unanswered before the
 /// connection counts as lost, so a server that hangs is noticed within three times this.
@@ -49,6 +50,7 @@ pub(crate) struct Purpose {
 pub(crate) struct Link {
     line: Line,
     health: watch::Receiver<Health>,
+    lapsed: Lapsed,
     /// Ends with the link.
     _watching: JoinSet<()>,
 }
@@ -68,7 +70,7 @@ impl Link {
         let (told, health) = watch::channel(Health::Away("not connected yet".to_owned()));
         let mut watching = JoinSet::new();
         watching.spawn(Watch { line: line.clone(), told, missed }.run(happened));
-        Ok(Self { line, health, _watching: watching })
+        Ok(Self { line, health, lapsed: Lapsed::default(), _watching: watching })
     }
 
     /// Waits until the subscriptions made so far are in force, for a moment: without NATS everything goes on, only
@@ -87,8 +89,19 @@ impl Link {
         &self.line.client
     }
 
+    /// A subscription that is made again when it ends.
+    pub(crate) async fn subscribe(&self, subject: String, queue: Option<&str>) -> Result<Subscription, ConnectError> {
+        let opened = Subscription::open(self.client(), subject, queue.map(str::to_owned), self.lapsed.clone()).await;
+        opened.map_err(|error| ConnectError::Client(error.to_string()))
+    }
+
+    /// A connection on which a subscription has ended is not sound: what it was for does not come in.
     pub(crate) fn health(&self) -> Health {
-        self.health.borrow().clone()
+        let health = self.health.borrow().clone();
+        match (&health, self.lapsed.why()) {
+            (Health::Connected, Some(why)) => Health::Away(why),
+            _ => health,
+        }
     }
 }
 

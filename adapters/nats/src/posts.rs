@@ -12,9 +12,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Message, Subscriber};
+use async_nats::Message;
 use async_trait::async_trait;
-use futures::StreamExt;
 use lockgate_proto::v1;
 use prost::Message as _;
 use tokio::sync::watch;
@@ -23,6 +22,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::error::ConnectError;
 use crate::link::Health;
+use crate::subscription::{Heard, Subscription};
 use crate::transport::Transport;
 
 const HEARTBEAT: &str = "sys.heartbeat";
@@ -53,10 +53,8 @@ pub struct Posts {
 
 impl Posts {
     pub async fn open(transport: Arc<Transport>, address: &str, crew: Arc<dyn Crew>) -> Result<Self, ConnectError> {
-        let failed = |error: async_nats::SubscribeError| ConnectError::Client(error.to_string());
-        let client = transport.client();
-        let hellos = client.queue_subscribe(HEARTBEAT, QUEUE.to_owned()).await.map_err(failed)?;
-        let words = client.subscribe(format!("{HEARTBEAT}.{address}")).await.map_err(failed)?;
+        let hellos = transport.subscribe(HEARTBEAT.to_owned(), Some(QUEUE)).await?;
+        let words = transport.subscribe(format!("{HEARTBEAT}.{address}"), None).await?;
         transport.settled().await;
         let (stop, stopping) = watch::channel(false);
         let mut listening = JoinSet::new();
@@ -73,8 +71,8 @@ impl Posts {
 
 struct Listener {
     transport: Arc<Transport>,
-    hellos: Subscriber,
-    words: Subscriber,
+    hellos: Subscription,
+    words: Subscription,
     crew: Arc<dyn Crew>,
     answering: JoinSet<()>,
 }
@@ -90,13 +88,20 @@ impl Listener {
                 _ = stop.wait_for(|stop| *stop) => break,
                 Ok(()) = connects.changed() => self.crew.deaf(),
                 _ = listen.tick() => self.listen(),
-                Some(message) = self.words.next() => self.hear(&message),
-                Some(message) = self.hellos.next() => self.greet(&message),
+                heard = self.words.next() => match heard {
+                    Heard::Message(message) => self.hear(&message),
+                    Heard::Again => self.crew.deaf(),
+                },
+                heard = self.hellos.next() => match heard {
+                    Heard::Message(message) => self.greet(&message),
+                    // Workers that got no welcome say hello again.
+                    Heard::Again => {}
+                },
                 Some(_) = self.answering.join_next() => {}
             }
         }
         // Whoever says hello from now on is another's.
-        let _ = self.hellos.unsubscribe().await;
+        self.hellos.unsubscribe().await;
         while self.answering.join_next().await.is_some() {}
     }
 

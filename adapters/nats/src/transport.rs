@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::error::ConnectError;
 use crate::link::{Health, Link, Purpose};
 use crate::options::Options;
+use crate::subscription::Subscription;
 
 /// Publishes that wait for their acknowledgement. Many thousands starve the consumers of the same stream.
 const UNACKNOWLEDGED_MAX: usize = 1_000;
@@ -58,6 +59,10 @@ impl Transport {
 
     pub(crate) fn client(&self) -> &Client {
         self.link.client()
+    }
+
+    pub(crate) async fn subscribe(&self, subject: String, queue: Option<&str>) -> Result<Subscription, ConnectError> {
+        self.link.subscribe(subject, queue).await
     }
 
     pub(crate) fn jetstream(&self) -> &Context {

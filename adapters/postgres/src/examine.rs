@@ -19,6 +19,7 @@ pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<V
             checks.push(durable(setting, &one(&client, &format!("SHOW {setting}")).await?));
         }
         checks.push(connections(&one(&client, "SHOW max_connections").await?, options));
+        checks.push(horizon(&client).await?);
     }
     checks.push(schema(&client, options).await?);
     Ok(checks)
@@ -83,6 +84,44 @@ fn connections(most: &str, options: &Options) -> Check {
     Check::new("max_connections", most, grade, format!("a process uses {own}: room for about {processes} processes"))
 }
 
+/// A transaction that is open for this long keeps more dead rows than vacuuming is tuned for.
+const PINNED_NOTICE_SECONDS: i64 = 60;
+const PINNED_BAD_SECONDS: i64 = 600;
+/// Of a replication slot only this is known.
+const PINNED_NOTICE_TRANSACTIONS: i64 = 1_000_000;
+
+/// Who pins the xmin horizon: rows that ended after it cannot be removed, and every read of a queue passes over them.
+async fn horizon(client: &Client) -> Result<Check, ConnectError> {
+    let what = "xmin horizon";
+    let Some(row) = client.query_opt(include_str!("../queries/horizon.sql"), &[]).await? else {
+        return Ok(Check::new(what, "free", Grade::Good, "dead rows can be removed"));
+    };
+    let (holder, seconds): (String, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+    let (transactions, dead): (Option<i64>, i64) = (row.try_get(2)?, row.try_get(3)?);
+    let found = match seconds {
+        Some(seconds) => format!("held for {seconds} s by {holder}"),
+        None => format!("held for {} transactions by {holder}", transactions.unwrap_or_default()),
+    };
+    let grade = pinned(seconds, transactions);
+    let meaning = match grade {
+        Grade::Good => "dead rows can be removed soon".to_owned(),
+        Grade::Notice | Grade::Bad => format!(
+            "dead rows cannot be removed while it is there, {dead} so far, and claims slow down: end it (pg_terminate_backend, \
+             ROLLBACK PREPARED, pg_drop_replication_slot)"
+        ),
+    };
+    Ok(Check::new(what, found, grade, meaning))
+}
+
+fn pinned(seconds: Option<i64>, transactions: Option<i64>) -> Grade {
+    match seconds {
+        Some(PINNED_BAD_SECONDS..) => Grade::Bad,
+        Some(PINNED_NOTICE_SECONDS..) => Grade::Notice,
+        None if transactions.is_some_and(|count| count >= PINNED_NOTICE_TRANSACTIONS) => Grade::Notice,
+        Some(_) | None => Grade::Good,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +132,12 @@ mod tests {
         assert_eq!(grade("PostgreSQL 15.18 (Debian) on x86_64, compiled by gcc"), Grade::Good);
         assert_eq!(grade("PostgreSQL 14.2 on x86_64"), Grade::Bad);
         assert_eq!(grade("CockroachDB CCL v26.3.0 (x86_64)"), Grade::Notice);
+    }
+
+    #[test]
+    fn a_pinned_horizon_is_graded_by_how_long_it_is() {
+        assert_eq!([5, 60, 600].map(|seconds| pinned(Some(seconds), None)), [Grade::Good, Grade::Notice, Grade::Bad]);
+        assert_eq!([10, 1_000_000].map(|count| pinned(None, Some(count))), [Grade::Good, Grade::Notice]);
     }
 
     #[test]

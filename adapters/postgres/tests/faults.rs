@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
+use lockgate_core::time::Timestamp;
 use lockgate_ports::{ChangeError, Jobs, Sessions, StoreError, Totals, Upkeep};
 use lockgate_postgres::{Options, PostgresStore};
 use lockgate_testbed::Postgres;
@@ -147,6 +148,23 @@ async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
     assert!(store.check().await.is_err());
     blocker.batch_execute("ROLLBACK").await.unwrap();
     assert!(store.commit(stage.births("job", 1)).await.unwrap()[0].is_ok());
+}
+
+#[tokio::test]
+async fn whoever_pins_the_horizon_is_named() {
+    // A server of its own: other tests have transactions too.
+    let server = Postgres::start().unwrap();
+    let stage = Stage::on(&server.url()).await;
+    let horizon = async || {
+        let checks = lockgate_postgres::examine(&stage.options(), Timestamp::default).await.unwrap();
+        checks.into_iter().find(|check| check.what == "xmin horizon").unwrap().found
+    };
+    assert!(!horizon().await.contains("report"));
+    let report = stage::client(&stage.config).await;
+    let begin = "SET application_name = 'report'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM jobs_hot";
+    report.batch_execute(begin).await.unwrap();
+    let found = horizon().await;
+    assert!(found.contains("\"report\", idle in transaction"), "{found}");
 }
 
 /// Clients that submit or report wait for that lock, so the answer names its holder.

@@ -387,7 +387,8 @@ impl Upkeep for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.writer.run(1, |ledger| ledger.touch()).await?;
+        self.writer.run(1, |ledger| ledger.rehearse()).await?;
+        self.readers.run(reads::newest).await?;
         self.readers.run(|conn| reads::backlog(conn, Timestamp::default(), 1)).await?;
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod stage;
 mod tenants;
 
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -273,4 +274,47 @@ async fn concurrent_callers_share_commits_and_all_are_answered() {
         caller.unwrap();
     }
     assert_eq!(store.totals().await.unwrap().live.iter().sum::<u64>(), 64 * 20);
+}
+
+/// Turns the bytes of the first page of a table's B-tree over.
+fn damage(stage: &Stage, table: &str) {
+    let path = stage.folder().join("lockgate.db");
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    let sql = "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?1";
+    let (page, size): (u32, u32) = reader.query_row(sql, [table], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    drop(reader);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0xa5; usize::try_from(size).unwrap()], u64::from(page - 1) * u64::from(size)).unwrap();
+}
+
+/// Of a table that only results are written to, a submit notices nothing.
+#[tokio::test]
+async fn a_damaged_table_of_jobs_is_found_before_a_client_meets_it() {
+    for table in ["jobs_hot", "jobs_done"] {
+        let stage = Stage::new();
+        let store = stage.open();
+        store.commit(stage.ended_lives("ended", 3)).await.unwrap();
+        store.commit(births(&stage, "live", 3)).await.unwrap();
+        store.check().await.unwrap();
+        drop(store);
+        damage(&stage, table);
+        let store = stage.open();
+        let (checked, submitted) = tokio::join!(store.check(), store.commit(births(&stage, "next", 1)));
+        assert!(matches!(checked, Err(StoreError::Corrupt(_))), "{table}: {checked:?}");
+        assert_eq!(submitted.is_ok(), table == "jobs_done", "what is checked does not fail its neighbours: {submitted:?}");
+    }
+}
+
+#[tokio::test]
+async fn checks_leave_nothing_behind() {
+    let stage = Stage::new();
+    let store = stage.open();
+    store.commit(stage.ended_lives("ended", 2)).await.unwrap();
+    let before = (store.totals().await.unwrap(), stage.count(&store).await);
+    for _ in 0..3 {
+        let (checked, committed) = tokio::join!(store.check(), store.commit(births(&stage, "same", 1)));
+        assert!(checked.is_ok() && committed.is_ok());
+    }
+    let after = (store.totals().await.unwrap(), stage.count(&store).await);
+    assert_eq!((after.0.ended, after.1), (before.0.ended, before.1 + 1));
 }

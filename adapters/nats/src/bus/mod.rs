@@ -8,16 +8,16 @@ mod wire;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_nats::Subscriber;
 use async_nats::connection::State;
 use async_trait::async_trait;
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use lockgate_ports::{Bell, Bus, Ear, Entropy, Overheard, Sighting, Sightings};
 use tokio::task::JoinSet;
 
 use crate::error::ConnectError;
 use crate::link::{Health, Link, Purpose};
 use crate::options::Options;
+use crate::subscription::{Heard, Subscription};
 use ears::Ears;
 use wire::Ring;
 
@@ -67,11 +67,7 @@ impl NatsBus {
         };
         let everyone = Arc::clone(&ears);
         let link = Link::open(options, purpose, entropy, move || everyone.ring_all()).await?;
-        let subscribe = async |subject: &str| {
-            let subscribed = link.client().subscribe(subject.to_owned()).await;
-            subscribed.map_err(|error| ConnectError::Client(error.to_string()))
-        };
-        let (rung, posted) = (subscribe(&bells).await?, subscribe(&posts).await?);
+        let (rung, posted) = (link.subscribe(bells.clone(), None).await?, link.subscribe(posts.clone(), None).await?);
         link.settled().await;
         let counts = Arc::new(Counts::default());
         let mut listening = JoinSet::new();
@@ -144,8 +140,12 @@ impl Bus for NatsBus {
     }
 }
 
-async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {
-    while let Some(message) = heard.next().await {
+async fn listen(mut rung: Subscription, ears: Arc<Ears>, counts: Arc<Counts>) {
+    loop {
+        let Heard::Message(message) = rung.next().await else {
+            ears.ring_all();
+            continue;
+        };
         counts.received.fetch_add(1, Ordering::Relaxed);
         match Ring::read(&message.payload) {
             Some(ring) => ears.ring_from_afar(&ring),
@@ -155,8 +155,10 @@ async fn listen(mut heard: Subscriber, ears: Arc<Ears>, counts: Arc<Counts>) {
     }
 }
 
-async fn read_posts(mut posted: Subscriber, ears: Arc<Ears>) {
-    while let Some(message) = posted.next().await {
+async fn read_posts(mut posted: Subscription, ears: Arc<Ears>) {
+    loop {
+        // Processes say anew what they see of their workers, so nothing has to be made up for after a gap.
+        let Heard::Message(message) = posted.next().await else { continue };
         match posts::read(&message.payload) {
             Some(seen) => ears.saw_from_afar(seen),
             // From another release, most likely: less is known of its workers.

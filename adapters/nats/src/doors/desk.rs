@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use async_nats::{HeaderMap, Message, Subject, Subscriber};
+use async_nats::{HeaderMap, Message, Subject};
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt};
 use prost::Message as _;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -18,6 +17,7 @@ use super::letter::Letter;
 use super::{BATCH, Hall, add};
 use crate::error::ConnectError;
 use crate::link::ANSWER_WITHIN;
+use crate::subscription::{Heard, Subscription};
 
 const QUEUE: &str = "lockgate";
 /// The headers in which NATS services tell of errors.
@@ -26,7 +26,7 @@ const ERROR_CODE: &str = "Nats-Service-Error-Code";
 
 pub(super) struct Desk<D> {
     hall: Arc<Hall>,
-    questions: Subscriber,
+    questions: Subscription,
     door: PhantomData<fn() -> D>,
 }
 
@@ -37,15 +37,13 @@ struct Question {
 
 impl<D: Door> Desk<D> {
     pub(super) async fn open(hall: Arc<Hall>) -> Result<Self, ConnectError> {
-        let questions = hall.transport.client().queue_subscribe(D::SUBJECT, QUEUE.to_owned()).await;
-        let questions = questions.map_err(|error| ConnectError::Client(error.to_string()))?;
+        let questions = hall.transport.subscribe(D::SUBJECT.to_owned(), Some(QUEUE)).await?;
         Ok(Self { hall, questions, door: PhantomData })
     }
 
     /// For those who ask this process and no other.
     pub(super) async fn at(hall: Arc<Hall>, address: &str) -> Result<Self, ConnectError> {
-        let questions = hall.transport.client().subscribe(format!("{}.{address}", D::SUBJECT)).await;
-        let questions = questions.map_err(|error| ConnectError::Client(error.to_string()))?;
+        let questions = hall.transport.subscribe(format!("{}.{address}", D::SUBJECT), None).await?;
         Ok(Self { hall, questions, door: PhantomData })
     }
 
@@ -56,14 +54,15 @@ impl<D: Door> Desk<D> {
                 _ = stop.wait_for(|stop| *stop) => break,
                 next = self.questions.next() => next,
             };
-            let Some(first) = next else { return };
+            // Questions that were missed are asked again, and those of a stream come from there.
+            let Heard::Message(first) = next else { continue };
             let batch = std::iter::once(first).chain(self.ready()).collect();
             self.take(batch).await;
         }
         // What was given to us before is still ours to answer. A question that crosses our leave on the wire is not seen
         // here: the stream has it, and whoever asks again is answered.
-        if self.questions.drain().await.is_ok() {
-            while let Ok(Some(first)) = timeout(ANSWER_WITHIN, self.questions.next()).await {
+        if self.questions.drain().await {
+            while let Ok(Some(first)) = timeout(ANSWER_WITHIN, self.questions.rest()).await {
                 let batch = std::iter::once(first).chain(self.ready()).collect();
                 self.take(batch).await;
             }
@@ -72,7 +71,7 @@ impl<D: Door> Desk<D> {
 
     /// What came while the previous batch was committed.
     fn ready(&mut self) -> impl Iterator<Item = Message> + '_ {
-        std::iter::from_fn(|| self.questions.next().now_or_never().flatten()).take(BATCH - 1)
+        std::iter::from_fn(|| self.questions.ready()).take(BATCH - 1)
     }
 
     async fn take(&self, messages: Vec<Message>) {

@@ -38,3 +38,11 @@ pub(super) fn name_of(conn: &Connection, seq: i64) -> String {
     // Whatever keeps the name away is told of by whoever needs more than a name.
     id.map_or_else(|_| format!("job number {seq}"), |id: String| format!("job {id}"))
 }
+
+/// The newest row of each table of jobs: a B-tree whose root cannot be read has none.
+pub(crate) fn newest(conn: &rusqlite::Transaction<'_>) -> Result<(), Fault> {
+    for table in ["jobs", "jobs_hot", "jobs_done"] {
+        conn.prepare_cached(&format!("SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1"))?.query([])?.next()?;
+    }
+    Ok(())
+}

@@ -14,6 +14,7 @@ mod tenants;
 mod trail;
 
 pub(crate) use credentials::{credential, credentials};
+pub(crate) use damage::newest;
 pub(crate) use jobs::{
     DUE, EXPIRED, PENDING, bound, children, detail, events, family, held, live_children, load, logs, owing, queue, ready,
     ready_lanes, under_way,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::ids::TenantId;
+use lockgate_ports::StoreError;
 use lockgate_ports::store::CLOSED_LIFE;
 use rusqlite::params;
 
@@ -19,6 +20,18 @@ const BELONGINGS: [&str; 7] = [
     "DELETE FROM run_jobs WHERE seq = ?1",
     "DELETE FROM children WHERE seq = ?1",
     "DELETE FROM memos WHERE seq = ?1",
+];
+
+/// The life of a job that never was: born, claimed, ended, forgotten. No other connection sees any of it.
+const REHEARSED: [&str; 7] = [
+    "INSERT INTO jobs (seq, job_id, tenant, topic, hash, request, payload) VALUES (?1, '~rehearsal', '', '', x'', '', '')",
+    "INSERT INTO jobs_hot (seq, version, state, lane_id, due_at, delayed, deadline_at, life, events) \
+     VALUES (?1, 1, 2, 0, 0, 1, 0, '', '')",
+    "UPDATE jobs_hot SET version = 2, state = 3, delayed = 0, session = '~rehearsal' WHERE seq = ?1",
+    "INSERT INTO jobs_done (seq, version, state, ended_at, life, events) VALUES (?1, 3, 5, 0, '', '')",
+    "DELETE FROM jobs_hot WHERE seq = ?1",
+    "DELETE FROM jobs_done WHERE seq = ?1",
+    "DELETE FROM jobs WHERE seq = ?1",
 ];
 
 impl Ledger<'_> {
@@ -71,9 +84,21 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Writes a row as it is, so that the commit goes all the way to the disk.
-    pub(crate) fn touch(&mut self) -> Result<(), Fault> {
+    /// Writes what a submit, a claim and a result write, and takes it away again: the same B-trees at the place where the next job
+    /// goes, and as many pages as a small submit needs on the disk. A damaged page counts as a fault of this task alone: a submit in
+    /// the same transaction may not need that page, and is tried without it.
+    pub(crate) fn rehearse(&mut self) -> Result<(), Fault> {
+        self.rehearse_life(self.book.last_seq + 1).map_err(|fault| match fault.before_commit() {
+            StoreError::Corrupt(text) => Fault::Row(text),
+            _ => fault,
+        })
+    }
+
+    fn rehearse_life(&self, seq: i64) -> Result<(), Fault> {
         self.conn.prepare_cached("UPDATE book SET last_seq = ?1")?.execute(params![self.book.last_seq])?;
+        for sql in REHEARSED {
+            self.conn.prepare_cached(sql)?.execute([seq])?;
+        }
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::args;
 use crate::cli::Connection;
+use crate::descriptors;
 use crate::effects;
 use crate::error::{CliError, Exit};
 use crate::faults;
@@ -112,6 +113,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.log.start(out)?;
+        descriptors::raise_limit();
         faults::announce(self.faults.as_ref(), out);
         let instance = self.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
         let exporter = self.spans.exporter("lockgate-worker", &instance)?;

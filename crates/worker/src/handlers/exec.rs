@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
+use super::descriptors::lacking;
 use super::exec_process::{Captured, Process};
 use crate::context::Context;
 use crate::error::JobError;
@@ -43,7 +44,7 @@ pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, 
         return Err(JobError::fatal("bad payload: field `command`: must name a program"));
     };
     let env = environment(context, input.env)?;
-    let process = Process::start(program, arguments, &env).map_err(|error| not_started(program, &error))?;
+    let process = Process::start(program, arguments, &env).map_err(|error| not_started(context, program, &error))?;
     let finished = process.finish(input.stdin, |line| context.log(line));
     let captured = match input.timeout_ms {
         Some(ms) => timeout(Duration::from_millis(ms), finished)
@@ -51,15 +52,30 @@ pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, 
             .map_err(|_| JobError::retryable(format_args!("the command did not end within {ms} ms and was killed")))?,
         None => finished.await,
     };
-    judge(captured?)
+    judge(captured.map_err(|error| not_finished(context, error))?)
 }
 
 /// A program that is not there will not be there the next time; a machine that is full may have room again.
-fn not_started(program: &str, error: &io::Error) -> JobError {
+fn not_started(context: &Context, program: &str, error: &io::Error) -> JobError {
+    if let Some(lack) = lacking(error) {
+        context.log(format!("cannot start {program}: {}", lack.0));
+        return lack.put_off();
+    }
     let text = format!("cannot start {program}: {error}");
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => JobError::fatal(text),
         _ => JobError::retryable(text),
+    }
+}
+
+/// Without a descriptor to watch it with, a command is killed before it is known what it did.
+fn not_finished(context: &Context, error: io::Error) -> JobError {
+    match lacking(&error) {
+        Some(lack) => {
+            context.log(format!("the command could not be watched and was killed: {}", lack.0));
+            lack.put_off()
+        }
+        None => error.into(),
     }
 }
 

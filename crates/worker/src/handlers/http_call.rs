@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::breaker::{Breakers, Health};
+use super::descriptors::{Lack, lacking};
 use super::http_client::{HttpClient, check_literal, client, refused};
 use crate::error::{JobError, chain};
 use crate::payload::Payload;
@@ -82,8 +83,10 @@ impl Caller {
                 permit.note(if head.status().is_server_error() { Health::Bad } else { Health::Good });
                 Ok((head, body))
             }
+            // Nor does a lack of descriptors here.
+            Ok(Err(Failed { lack: Some(lack), .. })) => Err(lack.put_off()),
             // A refusal says nothing about the host: the permit is dropped without a word.
-            Ok(Err(Failed { refused: true, text })) => Err(JobError::fatal(text)),
+            Ok(Err(Failed { refused: true, text, .. })) => Err(JobError::fatal(text)),
             Ok(Err(Failed { text, .. })) => {
                 permit.note(Health::Bad);
                 Err(JobError::retryable(text))
@@ -112,13 +115,15 @@ impl Caller {
 struct Failed {
     refused: bool,
     text: String,
+    /// No file descriptor was left to call with.
+    lack: Option<Lack>,
 }
 
 impl Failed {
     fn new(error: &(dyn std::error::Error + 'static)) -> Self {
         match refused(error) {
-            Some(refused) => Self { refused: true, text: refused.to_string() },
-            None => Self { refused: false, text: chain(error) },
+            Some(refused) => Self { refused: true, text: refused.to_string(), lack: None },
+            None => Self { refused: false, text: chain(error), lack: lacking(error) },
         }
     }
 }

@@ -3,6 +3,7 @@
 mod always_fail;
 mod breaker;
 mod db_tx;
+mod descriptors;
 mod echo;
 mod exec;
 mod exec_process;

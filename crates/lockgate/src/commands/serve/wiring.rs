@@ -12,7 +12,7 @@ use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKin
 use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
@@ -20,6 +20,7 @@ use super::parts::{Part, api_part, built_in, ended, engine_part, followed, lette
 use super::roles::Cast;
 use super::{Serve, banner, governance, keyfile, numbers};
 use crate::clock::SystemClock;
+use crate::descriptors;
 use crate::effects;
 use crate::entropy::SystemEntropy;
 use crate::error::CliError;
@@ -254,7 +255,12 @@ impl Serve {
 
     /// A credential says more than a name does.
     fn doors(&self) -> GatewaySettings {
-        GatewaySettings { any_host: self.insecure_no_auth || self.identity.auth, ..GatewaySettings::default() }
+        let usual = GatewaySettings::default();
+        GatewaySettings {
+            any_host: self.insecure_no_auth || self.identity.auth,
+            connections_max: descriptors::connections_max(usual.connections_max, descriptors::raise_limit()),
+            ..usual
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -319,9 +325,20 @@ async fn inner_door() -> Result<TcpListener, CliError> {
 
 /// Also says where it listens, which is not always what was asked for.
 async fn bind(flag: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+    let listener = listen_on(address).map_err(|error| {
         CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port"))
     })?;
     let bound = listener.local_addr()?;
     Ok((listener, bound))
+}
+
+/// Connections that wait to be accepted. One that finds no room is not refused but tried again by its system a second later, which is
+/// then how long a call takes: so there is room for as many as come at once. The system may lower it (net.core.somaxconn).
+const BACKLOG: u32 = 4_096;
+
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

@@ -1,0 +1,146 @@
+//! A subscription that is made again when it ends.
+//!
+//! The client keeps subscriptions over reconnects. One ends all the same when the client gives it up: a drain that was not ours, a
+//! connection task that died. Without a new one a process would be deaf on a connection that looks sound.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, Message, SubscribeError, Subscriber};
+use futures::{FutureExt, StreamExt};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Between two tries to subscribe again.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Subjects whose subscriptions have ended and are not in force again.
+#[derive(Clone, Default)]
+pub(crate) struct Lapsed(Arc<Mutex<BTreeSet<String>>>);
+
+impl Lapsed {
+    /// Why messages do not come in although the server is there.
+    pub(crate) fn why(&self) -> Option<String> {
+        let subject = self.0.lock().first().cloned()?;
+        Some(format!("the subscription to {subject} has ended and is not in force again yet"))
+    }
+}
+
+/// What a subscription says next.
+pub(crate) enum Heard {
+    Message(Message),
+    /// The subscription had ended and is in force again: messages may have been missed.
+    Again,
+}
+
+pub(crate) struct Subscription {
+    client: Client,
+    subject: String,
+    queue: Option<String>,
+    subscriber: Subscriber,
+    lapsed: Lapsed,
+    /// When to subscribe again; None while the subscription is in force.
+    again_at: Option<Instant>,
+}
+
+impl Subscription {
+    pub(crate) async fn open(
+        client: &Client,
+        subject: String,
+        queue: Option<String>,
+        lapsed: Lapsed,
+    ) -> Result<Self, SubscribeError> {
+        let subscriber = subscribe(client, &subject, queue.as_ref()).await?;
+        Ok(Self { client: client.clone(), subject, queue, subscriber, lapsed, again_at: None })
+    }
+
+    /// Loses nothing when it is dropped before it is ready.
+    pub(crate) async fn next(&mut self) -> Heard {
+        loop {
+            let Some(again_at) = self.again_at else {
+                match self.subscriber.next().await {
+                    Some(message) => return Heard::Message(message),
+                    None => self.has_ended(),
+                }
+                continue;
+            };
+            tokio::time::sleep_until(again_at).await;
+            match subscribe(&self.client, &self.subject, self.queue.as_ref()).await {
+                Ok(subscriber) => {
+                    tracing::info!(subject = self.subject, "the subscription is in force again");
+                    (self.subscriber, self.again_at) = (subscriber, None);
+                    self.lapsed.0.lock().remove(&self.subject);
+                    return Heard::Again;
+                }
+                Err(error) => {
+                    tracing::error!(subject = self.subject, %error, "a NATS subscription cannot be made again");
+                    self.again_at = Some(Instant::now() + AGAIN_AFTER);
+                }
+            }
+        }
+    }
+
+    fn has_ended(&mut self) {
+        tracing::error!(subject = self.subject, "a NATS subscription has ended; it is made again");
+        self.lapsed.0.lock().insert(self.subject.clone());
+        self.again_at = Some(Instant::now() + AGAIN_AFTER);
+    }
+
+    /// A message that has come already.
+    pub(crate) fn ready(&mut self) -> Option<Message> {
+        self.subscriber.next().now_or_never().flatten()
+    }
+
+    /// Takes no more; whether [`rest`](Self::rest) has what was sent before.
+    pub(crate) async fn drain(&mut self) -> bool {
+        self.subscriber.drain().await.is_ok()
+    }
+
+    /// What is left after a drain; None when that was all.
+    pub(crate) async fn rest(&mut self) -> Option<Message> {
+        self.subscriber.next().await
+    }
+
+    pub(crate) async fn unsubscribe(&mut self) {
+        // The client may be gone, and the subscription with it.
+        let _ = self.subscriber.unsubscribe().await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.lapsed.0.lock().remove(&self.subject);
+    }
+}
+
+async fn subscribe(client: &Client, subject: &str, queue: Option<&String>) -> Result<Subscriber, SubscribeError> {
+    match queue {
+        Some(queue) => client.queue_subscribe(subject.to_owned(), queue.clone()).await,
+        None => client.subscribe(subject.to_owned()).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_testbed::Nats;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_subscription_that_ends_is_told_of_and_made_again() {
+        let server = Nats::start().expect("NATS starts");
+        let client = async_nats::connect(server.url()).await.expect("connected");
+        let lapsed = Lapsed::default();
+        let open = Subscription::open(&client, "bell".to_owned(), None, lapsed.clone());
+        let mut subscription = open.await.expect("subscribed");
+        subscription.subscriber.unsubscribe().await.expect("ended behind its back");
+        assert!(tokio::time::timeout(AGAIN_AFTER / 5, subscription.next()).await.is_err());
+        assert!(lapsed.why().is_some_and(|why| why.contains("bell")), "{:?}", lapsed.why());
+        assert!(matches!(subscription.next().await, Heard::Again));
+        assert_eq!(lapsed.why(), None);
+        client.publish("bell", "rung".into()).await.expect("published");
+        let Heard::Message(message) = subscription.next().await else { panic!("a message is heard") };
+        assert_eq!(&*message.payload, b"rung");
+    }
+}
