@@ -14,6 +14,9 @@ fn the_image_holds_one_file_and_nobody_in_it_is_root() {
     let (_, image) = dockerfile.split_once("FROM scratch\n").expect("nothing under it");
     assert!(image.contains("USER 10001:10001") && !image.contains("RUN "), "{image}");
     assert!(dockerfile.contains("+crt-static"), "nothing under it means no C library either");
+    let serves = image.lines().find_map(|line| line.strip_prefix("CMD ")).expect("what it runs");
+    assert!(serves.contains(r#""--listen", "0.0.0.0:8080""#), "a published port does not reach the loopback: {serves}");
+    assert!(serves.contains(r#""--auth""#) && !serves.contains("no-auth"), "what can be reached asks who calls: {serves}");
 }
 
 #[test]
