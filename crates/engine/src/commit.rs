@@ -137,7 +137,7 @@ impl Inner {
         let mut leaving = BTreeSet::new();
         let mut bells = Vec::with_capacity(done.len());
         for (before, job, effects) in done {
-            self.metrics.moved(&before, &job, now);
+            self.metrics.moved(&before, &job);
             journal::moved(&before, &job);
             self.count_bypass(Some(&before), &job);
             self.families.moved(&before, &job, now);
@@ -220,6 +220,10 @@ impl Inner {
             for ((place, job, input), outcome) in tried.into_iter().zip(self.commit(steps).await?) {
                 match outcome {
                     Ok(next) => {
+                        // The edge knows of a report when its attempt began and how long it ran.
+                        if !matches!(input, Input::Reported(_)) {
+                            self.metrics.cut_short(&job, &next, self.ports.clock.now());
+                        }
                         judged.extend(newly_judged(&job, &next).then(|| next.clone()));
                         results[place] = Some(Ok(next));
                     }

@@ -41,7 +41,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use edge::{
-    Acknowledged, Assignment, Attachment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
+    Acknowledged, Assignment, Attachment, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
     ToWorker, Welcome,
 };
 pub use error::ApiError;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use lockgate_core::job::{Job, JobState, Reason};
+use lockgate_core::job::{Job, JobState, OutputStage, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
@@ -93,6 +93,7 @@ struct PriorityCounters {
     enqueue_to_start: Histogram,
     live: Gauge,
     queue_depth: Gauge,
+    approvals: Gauge,
     retry_depth: Gauge,
     dlq_depth: Gauge,
     inflight: Gauge,
@@ -111,7 +112,9 @@ pub(crate) struct Levels {
 #[derive(Default)]
 pub(crate) struct Waiting {
     pub(crate) queued: [u64; 4],
-    /// Waiting for a time or a verdict.
+    /// Waiting for a person.
+    pub(crate) approvals: [u64; 4],
+    /// Waiting for a time, a verdict or other jobs.
     pub(crate) later: [u64; 4],
 }
 
@@ -204,14 +207,28 @@ impl Metrics {
 
     pub(crate) fn dispatched(&self, jobs: &[Arc<Job>]) {
         for job in jobs {
-            let counters = self.of(job);
-            counters.dequeued.inc();
+            self.of(job).dequeued.inc();
             let binding = job.life.attempt.binding.as_ref();
             let waited = binding.map(|binding| binding.dispatched_at.since(job.life.due_at));
-            if let Some(waited) = waited {
-                counters.enqueue_to_start.observe(waited.as_secs_f64());
-            }
             self.topics.dispatched(&job.request.topic, waited);
+        }
+    }
+
+    /// The worker said that the attempt of this dispatched job began.
+    pub(crate) fn started(&self, job: &Job, at: Timestamp) {
+        self.of(job).enqueue_to_start.observe(at.since(job.life.due_at).as_secs_f64());
+    }
+
+    /// The worker said that an attempt of this job came to an end after so long.
+    pub(crate) fn ran(&self, job: &Job, span: Duration) {
+        self.topics.ran(&job.request.topic, span);
+    }
+
+    /// Somebody other than its worker ended an attempt: it was lost, overran its time or was cancelled.
+    pub(crate) fn cut_short(&self, before: &Job, after: &Job, now: Timestamp) {
+        let over = after.life.attempt.no != before.life.attempt.no || after.state().is_terminal();
+        if let Some(started) = before.life.attempt.started_at.filter(|_| before.state().is_held() && over) {
+            self.ran(before, now.since(started));
         }
     }
 
@@ -227,9 +244,9 @@ impl Metrics {
     }
 
     /// A committed step of a known job.
-    pub(crate) fn moved(&self, before: &Job, after: &Job, now: Timestamp) {
-        if let Some(span) = ran(before, after, now) {
-            self.topics.ran(&after.request.topic, span);
+    pub(crate) fn moved(&self, before: &Job, after: &Job) {
+        if is_checked(after) && !is_checked(before) {
+            self.topics.checked(&after.request.topic);
         }
         let retried = after.life.counters.failures > before.life.counters.failures;
         match after.state() {
@@ -247,8 +264,11 @@ impl Metrics {
         if job.state() == JobState::Succeeded {
             self.of(job).succeeded.inc();
         }
-        if job.state().is_dead() {
+        // What policy denies is policy at work, and no failure: it must not burn the budget for errors.
+        if job.state().is_dead() && job.state() != JobState::Denied {
             self.of(job).failed.inc();
+        }
+        if job.state().is_dead() {
             self.runs.sagas.ended_badly(job);
         }
     }
@@ -282,17 +302,15 @@ impl Metrics {
     pub(crate) fn set_waiting(&self, waiting: &Waiting) {
         for (i, counters) in self.by_priority.iter().enumerate() {
             counters.queue_depth.set(level(waiting.queued[i]));
+            counters.approvals.set(level(waiting.approvals[i]));
             counters.retry_depth.set(level(waiting.later[i]));
         }
     }
 }
 
-/// For how long the attempt that this step ends was running.
-fn ran(before: &Job, after: &Job, now: Timestamp) -> Option<Duration> {
-    let same = after.life.attempt.no == before.life.attempt.no;
-    let over = before.state().is_held() && (!same || after.state().is_terminal());
-    let started = after.life.attempt.started_at.filter(|_| same).or(before.life.attempt.started_at)?;
-    over.then(|| now.since(started))
+/// Policy has looked at the result that the job has now.
+fn is_checked(job: &Job) -> bool {
+    job.life.output.as_ref().is_some_and(|check| check.stage == OutputStage::Checked)
 }
 
 fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
@@ -304,7 +322,7 @@ fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
     let enqueued = counter("tasks_enqueued", "Jobs accepted");
     let dequeued = counter("dequeued", "Attempts dispatched to workers");
     let succeeded = counter("succeeded", "Jobs that succeeded");
-    let failed = counter("failed", "Jobs that ended badly");
+    let failed = counter("failed", "Jobs that ended badly; not those that policy denied");
     let retried = counter("retried", "Attempts that failed and were scheduled again");
     let mut gauge = |name, help| {
         let family = Family::<ByPriority, Gauge>::default();
@@ -313,12 +331,13 @@ fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
     };
     let live = gauge("jobs_live", "Jobs that have not ended");
     let queue_depth = gauge("queue_depth", "Jobs that wait for a worker");
-    let help = "Jobs that wait for a time or a verdict. Of one process among several it counts attempts of the others too";
+    let approvals = gauge("approvals_depth", "Jobs that wait for a person; of more than a thousand, a thousand");
+    let help = "Jobs that wait for a time, a verdict or other jobs. Of one process among several it counts attempts of the others too";
     let retry_depth = gauge("retry_depth", help);
     let dlq_depth = gauge("dlq_depth", "Dead letters");
     let inflight = gauge("inflight_leases", "Attempts that workers attached to this process hold");
     let start = Family::<ByPriority, Histogram>::new_with_constructor(latency);
-    registry.register("enqueue_to_start_seconds", "From ready to dispatched", start.clone());
+    registry.register("enqueue_to_start_seconds", "From ready to the start that the worker reports", start.clone());
     Priority::ALL.map(|priority| {
         let label = ByPriority { priority: Level(priority) };
         PriorityCounters {
@@ -330,6 +349,7 @@ fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
             enqueue_to_start: start.get_or_create_owned(&label),
             live: live.get_or_create_owned(&label),
             queue_depth: queue_depth.get_or_create_owned(&label),
+            approvals: approvals.get_or_create_owned(&label),
             retry_depth: retry_depth.get_or_create_owned(&label),
             dlq_depth: dlq_depth.get_or_create_owned(&label),
             inflight: inflight.get_or_create_owned(&label),

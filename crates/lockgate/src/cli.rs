@@ -88,7 +88,7 @@ impl Connection {
         };
         // A variable that is set to nothing is none.
         let credential = self.api_key.clone().filter(|key| !key.is_empty());
-        Ok(Access { credential, tls: Tls { ca: self.tls_ca.clone(), identity }, in_process: false })
+        Ok(Access { credential, tls: Tls { ca: self.tls_ca.clone(), identity }, ..Access::default() })
     }
 }
 

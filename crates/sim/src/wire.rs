@@ -80,7 +80,7 @@ pub(crate) fn lie(world: &World, outbox: &mut FromWorker) {
     let token = world.entropy.attempt_token();
     outbox.starts.push((job_id.clone(), token.clone()));
     let outcome = Outcome::Succeeded { result: Json::trusted("0") };
-    outbox.results.push(ResultReport { job_id: job_id.clone(), token, outcome });
+    outbox.results.push(ResultReport { job_id: job_id.clone(), token, outcome, began: None });
 }
 
 /// What an edge would hear if it did not look at tokens.

@@ -252,7 +252,8 @@ impl Life {
             if let Outcome::Succeeded { result } = &outcome {
                 world.ledger.lock().finished.insert((job_id.clone(), attempt), result.clone());
             }
-            let report = ResultReport { job_id: job_id.clone(), token: token.clone(), outcome: outcome.clone() };
+            let report =
+                ResultReport { job_id: job_id.clone(), token: token.clone(), outcome: outcome.clone(), began: None };
             if world.faults.inject(50, Fault::ResultDoubled) {
                 outbox.results.push(report.clone());
             }
@@ -270,6 +271,7 @@ impl Life {
             job_id: job_id.clone(),
             token: token.clone(),
             outcome: outcome.clone(),
+            began: None,
         };
         self.journal.iter().map(report).collect()
     }

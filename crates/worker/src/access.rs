@@ -62,6 +62,8 @@ pub struct Access {
     pub tls: Tls,
     /// The server is in this process, whatever its address looks like: a credential may go to it in the clear.
     pub in_process: bool,
+    /// A credential may travel over a network in the clear: something else encrypts it, or the network is trusted.
+    pub plaintext: bool,
 }
 
 /// Why a server cannot be spoken to like this.
@@ -69,7 +71,9 @@ pub struct Access {
 pub enum AccessError {
     #[error("{0:?} is not an address; it must look like https://host:port, or http://host:port")]
     Address(String),
-    #[error("address {0:?}: a credential must not travel in the clear; write https:// (http:// is for this machine only)")]
+    #[error(
+        "address {0:?}: a credential must not travel in the clear; write https://, or insist with --insecure-plaintext of `lockgate worker`"
+    )]
     InTheClear(String),
     #[error("the credential cannot be sent: it must be one word of plain ASCII")]
     Credential,
@@ -87,11 +91,15 @@ impl Access {
         let uri = endpoint.uri();
         match (uri.scheme_str(), uri.host()) {
             (Some("https"), Some(_)) => {}
-            (Some("http"), Some(_)) if self.credential.is_none() || self.in_process || is_here(uri) => return Ok(endpoint),
+            (Some("http"), Some(_)) if self.may_speak_in_the_clear(uri) => return Ok(endpoint),
             (Some("http"), Some(_)) => return Err(AccessError::InTheClear(url.to_owned())),
             _ => return Err(wrong()),
         }
         endpoint.tls_config(self.tls.config()?).map_err(|error| AccessError::Tls { url: url.to_owned(), error })
+    }
+
+    fn may_speak_in_the_clear(&self, uri: &Uri) -> bool {
+        self.credential.is_none() || self.in_process || self.plaintext || is_here(uri)
     }
 
     /// Shows the credential, if there is one, with every call.
@@ -157,6 +165,7 @@ mod tests {
             assert!(matches!(with_key().endpoint(url), Err(AccessError::InTheClear(_))), "{url}");
             assert!(Access::default().endpoint(url).is_ok(), "{url}: without a credential there is nothing to hide");
             assert!(Access { in_process: true, ..with_key() }.endpoint(url).is_ok(), "{url}");
+            assert!(Access { plaintext: true, ..with_key() }.endpoint(url).is_ok(), "{url}");
         }
     }
 

@@ -100,6 +100,12 @@ impl Worker {
         self
     }
 
+    /// A credential may travel in the clear to other machines, as in a mesh that encrypts.
+    pub fn insecure_plaintext(mut self) -> Self {
+        self.access.plaintext = true;
+        self
+    }
+
     /// The name operators see. Without one a random name is made up.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
         self.worker_id = Some(id.into());

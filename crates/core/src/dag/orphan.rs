@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::plan::{Awaited, Next, awaited};
+use super::plan::{Awaited, Next, Settled, awaited};
 use super::saga::Saga;
 use super::{Closing, Flow, NodeKey, NodeState, Run, RunHead, RunState};
 use crate::job::{Failure, Reason};
@@ -61,6 +61,7 @@ pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (Flow
     (head.ended_at, head.wakes_at) = (Some(now), None);
     head.failure.get_or_insert(failure);
     head.done = u32::try_from(done).unwrap_or(u32::MAX);
+    let settled = Settled { ended: nodes.iter().map(|(key, _)| *key).collect(), ..Settled::default() };
     let next = Next {
         head: head.clone(),
         nodes,
@@ -70,6 +71,7 @@ pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (Flow
         stop_jobs: Vec::new(),
         stop_runs: Vec::new(),
         more: false,
+        settled,
     };
     // Whoever moves runs only counts the rows of one that has no plan.
     (Saga::new(run).into(), next)

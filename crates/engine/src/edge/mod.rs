@@ -20,7 +20,8 @@ pub(crate) use dispatch::Batch;
 pub(crate) use elsewhere::StrangerView;
 pub(crate) use posted::Adrift;
 pub use protocol::{
-    Acknowledged, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker, Welcome,
+    Acknowledged, Assignment, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker,
+    Welcome,
 };
 pub(crate) use report::NOBODY_SCANNED;
 pub(crate) use sessions::{Edge, Freed, SessionView};

@@ -78,6 +78,17 @@ pub struct ResultReport {
     pub job_id: JobId,
     pub token: AttemptToken,
     pub outcome: Outcome,
+    /// None where the worker does not say, or where its handler never began.
+    pub began: Option<Began>,
+}
+
+/// What a worker says of the beginning of an attempt together with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// By the worker's clock.
+    pub at: Timestamp,
+    /// For how long the handler ran.
+    pub ran: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]

@@ -35,6 +35,11 @@ fn ran(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Succeeded { .. } | Outcome::FailedRetryable { .. } | Outcome::FailedFatal { .. })
 }
 
+/// No handler that never began ends so.
+fn began(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked)
+}
+
 impl Inner {
     pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
         let known = self.edge.with(session, epoch, |s| {
@@ -48,7 +53,7 @@ impl Inner {
         self.hear(session, epoch);
         let now = self.ports.clock.now();
         for (_, token) in &message.starts {
-            self.edge.note_start(session, token, now);
+            self.note_start(session, token, now);
         }
         // Named while their attempts are known, kept after the results: log lines must not hold up an end.
         let lines = self.log_lines(session, epoch, message.logs);
@@ -81,8 +86,31 @@ impl Inner {
     pub(super) fn note_started(&self, session: &SessionId, inventory: &[InventoryItem]) {
         let now = self.ports.clock.now();
         for item in inventory.iter().filter(|item| item.started) {
-            self.edge.note_start(session, &item.token, now);
+            self.note_start(session, &item.token, now);
         }
+    }
+
+    fn note_start(&self, session: &SessionId, token: &AttemptToken, now: Timestamp) {
+        if let Some(job) = self.edge.note_start(session, token, now) {
+            self.metrics.started(&job, now);
+        }
+    }
+
+    /// How long the attempt of a stored result was in starting and in running. The worker's own words come first: of an attempt
+    /// that ended before its start was reported, nothing else says when it began.
+    fn measure(&self, job: &Job, noted: Option<Timestamp>, result: &ResultReport) {
+        let (now, attempt) = (self.ports.clock.now(), &job.life.attempt);
+        let Some(binding) = attempt.binding.as_ref().filter(|_| attempt.token == result.token) else { return };
+        let known = attempt.started_at.or(noted);
+        // A worker's clock is not ours.
+        let said = result.began.map(|began| began.at.min(now).max(binding.dispatched_at));
+        let start = known.or(said).or_else(|| began(&result.outcome).then_some(binding.dispatched_at));
+        let Some(start) = start else { return };
+        if known.is_none() {
+            self.metrics.started(job, start);
+        }
+        let ran = result.began.and_then(|began| began.ran);
+        self.metrics.ran(job, ran.unwrap_or_else(|| now.since(start)));
     }
 
     /// Results are acknowledged only after their commit. While the Store is away they are kept in hand and tried again.
@@ -137,10 +165,16 @@ impl Inner {
             if unread.contains(&result.token) {
                 continue;
             }
-            let acknowledged = match known.and_then(|_| driven.next()) {
+            let next = known.as_ref().and_then(|_| driven.next());
+            let acknowledged = match next {
                 // On record, so that it can be undone, and no result of the job.
                 Some(Ok(job)) if job.took_late(&result.token) => Acknowledged::Superseded,
-                Some(Ok(_)) => Acknowledged::Stored,
+                Some(Ok(_)) => {
+                    if let Some((job, noted)) = &known {
+                        self.measure(job, *noted, result);
+                    }
+                    Acknowledged::Stored
+                }
                 Some(Err(Undriven::Illegal(_))) | None => Acknowledged::Superseded,
                 // Not decided yet, or not stored: the worker keeps it and sends it again.
                 Some(Err(Undriven::Contended | Undriven::Refused(_))) => continue,
@@ -181,7 +215,7 @@ impl Inner {
             match step {
                 OutputStep::Pass => {}
                 OutputStep::Scan { .. } | OutputStep::Decided(_) => {
-                    self.metrics.topics.checked(&meta.request.topic, Phase::Metadata, took);
+                    self.metrics.topics.looked(&meta.request.topic, Phase::Metadata, took);
                 }
                 OutputStep::Unchecked { .. } => self.metrics.topics.skipped(&meta.request.topic),
             }

@@ -403,16 +403,18 @@ impl Edge {
         }
     }
 
-    /// Remembers a start report until it is flushed or overtaken by the result.
-    pub(super) fn note_start(&self, id: &SessionId, token: &AttemptToken, now: Timestamp) {
+    /// Remembers a start report until it is flushed or overtaken by the result. The job, if the start is new.
+    pub(super) fn note_start(&self, id: &SessionId, token: &AttemptToken, now: Timestamp) -> Option<Arc<Job>> {
         let mut state = self.state.lock();
         let State { sessions, starts, .. } = &mut *state;
-        let Some(held) = sessions.get_mut(id).and_then(|session| session.held.get_mut(token)) else { return };
-        if held.stored && held.started.is_none() && held.job.state() == JobState::Dispatched {
+        let held = sessions.get_mut(id).and_then(|session| session.held.get_mut(token))?;
+        let new = held.stored && held.started.is_none() && held.job.state() == JobState::Dispatched;
+        new.then(|| {
             held.started = Some(now);
             held.begun = Some(Instant::now());
             starts.push((id.clone(), token.clone()));
-        }
+            held.job.clone()
+        })
     }
 
     /// Starts that could not be stored: tried again with the next flush.

@@ -20,6 +20,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const OWED_EVERY: u32 = 5;
 /// More than this many are as bad as this many.
 const OWED_COUNTED: usize = 100;
+const APPROVALS_COUNTED: usize = 1_000;
 const OUTBOX_COUNTED: usize = 10_000;
 
 /// Tenants with gauges of their own: those with the most claims.
@@ -61,19 +62,36 @@ impl Inner {
         let (live, held) = (totals.live, self.edge.held());
         self.metrics.set_levels(&Levels { live, dead: totals.dead_letters, held });
         self.metrics.pools.set_workers(&self.pool_levels(&[]));
-        Ok(self.queues_once(live, held).await)
+        let approvals = self.approvals().await?;
+        Ok(self.queues_once(live, held, approvals).await)
+    }
+
+    /// Jobs that wait for a person, by priority. Whole rows are read for it, so only so many are counted.
+    async fn approvals(&self) -> Result<[u64; 4], StoreError> {
+        let (mut waiting, mut after, mut counted) = ([0; 4], JobSeq::default(), 0);
+        loop {
+            let page = self.ports.store.owing(Duty::Approve, after, OWED_COUNTED).await?;
+            for job in page.iter().filter(|job| !job.state().is_terminal() && !job.state().is_held()) {
+                waiting[job.request.priority() as usize] += 1;
+            }
+            counted += page.len();
+            match page.last() {
+                Some(last) if page.len() == OWED_COUNTED && counted < APPROVALS_COUNTED => after = last.seq,
+                _ => return Ok(waiting),
+            }
+        }
     }
 
     /// Lanes that are away have no empty queues: nothing is set then, and whoever asks for levels sees how old they are.
-    async fn queues_once(&self, live: [u64; 4], held: [u64; 4]) -> Result<(), LanesAway> {
+    async fn queues_once(&self, live: [u64; 4], held: [u64; 4], approvals: [u64; 4]) -> Result<(), LanesAway> {
         let depths = self.ports.lanes.depths(usize::MAX).await?;
         let shares = self.ports.lanes.shares(TENANTS_SHOWN).await?;
-        let mut waiting = Waiting::default();
+        let mut waiting = Waiting { approvals, ..Waiting::default() };
         for depth in &depths {
             waiting.queued[depth.lane.priority as usize] += depth.waiting;
         }
         for (p, live) in live.into_iter().enumerate() {
-            waiting.later[p] = live.saturating_sub(held[p] + waiting.queued[p]);
+            waiting.later[p] = live.saturating_sub(held[p] + waiting.queued[p] + approvals[p]);
         }
         self.metrics.set_waiting(&waiting);
         let pools = self.pool_levels(&depths);

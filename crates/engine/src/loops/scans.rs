@@ -182,7 +182,7 @@ impl Inner {
         Ok(match scanned {
             Some(verdict) => {
                 self.traces.checked(self.traces.lap(since), &job, attempt, "output scan");
-                self.metrics.topics.checked(&job.request.topic, Phase::Content, began.elapsed());
+                self.metrics.topics.looked(&job.request.topic, Phase::Content, began.elapsed());
                 self.metrics.governance.output_judged(verdict.decision);
                 let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
                 Scan::Done(job, Input::Scanned(scanned))

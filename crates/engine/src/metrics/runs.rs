@@ -1,6 +1,7 @@
 //! Metric families of runs.
 
-use lockgate_core::dag::{Flow, NodeKey, NodeRun, NodeState, RunHead, RunState};
+use lockgate_core::dag::plan::Next;
+use lockgate_core::dag::{Flow, NodeState, RunHead, RunState};
 use lockgate_core::job::Job;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -42,13 +43,12 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub(crate) fn of(live: &Flow, rows: &[(NodeKey, NodeRun)]) -> Self {
+    pub(crate) fn of(live: &Flow, next: &Next) -> Self {
         let mut ended = Self::default();
-        // A row that is written again because its work is undone or tainted ended before.
-        for (key, row) in rows.iter().filter(|(_, row)| row.state.is_over() && row.undo.is_none() && !row.tainted) {
-            // So did one of which it is heard late that its work was done. That it can be undone is new.
-            ended.states[row.state as usize] += u64::from(!row.late);
-            ended.undoable += u64::from(live.can_undo(*key, row));
+        for (key, row) in &next.nodes {
+            let (now, late) = (next.settled.ended.contains(key), next.settled.done_late.contains(key));
+            ended.states[row.state as usize] += u64::from(now);
+            ended.undoable += u64::from((now || late) && live.can_undo(*key, row));
         }
         ended
     }

@@ -66,6 +66,15 @@ struct OfTopic {
     dispatched: Counter,
     dispatch_latency: Histogram,
     run_seconds: Histogram,
+    /// In the order of `JobState::ALL`; none for states that are no end.
+    completed: [Option<Counter>; JobState::ALL.len()],
+    denied: Counter,
+    unavailable: Counter,
+    fail_open: Counter,
+    replayed: Counter,
+    checked: Counter,
+    quarantined: Counter,
+    skipped: Counter,
 }
 
 #[derive(Clone)]
@@ -154,14 +163,28 @@ impl TopicMetrics {
         known.others.get_or_insert_with(|| Arc::new(self.resolve(OTHERS))).clone()
     }
 
+    /// Every counter of a topic is there from its first job on: an increase sees nothing of a series that begins with its
+    /// first count.
     fn resolve(&self, label: &str) -> OfTopic {
         let by_topic = ByTopic { topic: label.to_owned() };
+        let completed = |state: JobState| {
+            let label = || ByStatus { topic: label.to_owned(), status: state.as_str() };
+            state.is_terminal().then(|| self.completed.get_or_create_owned(&label()))
+        };
         OfTopic {
             label: label.into(),
             received: self.received.get_or_create_owned(&by_topic),
             dispatched: self.dispatched.get_or_create_owned(&by_topic),
             dispatch_latency: self.dispatch_latency.get_or_create_owned(&by_topic),
             run_seconds: self.run_seconds.get_or_create_owned(&ByType { r#type: label.to_owned() }),
+            completed: JobState::ALL.map(completed),
+            denied: self.denied.get_or_create_owned(&by_topic),
+            unavailable: self.unavailable.get_or_create_owned(&by_topic),
+            fail_open: self.fail_open.get_or_create_owned(&by_topic),
+            replayed: self.replayed.get_or_create_owned(&by_topic),
+            checked: self.checked.get_or_create_owned(&by_topic),
+            quarantined: self.quarantined.get_or_create_owned(&by_topic),
+            skipped: self.skipped.get_or_create_owned(&by_topic),
         }
     }
 
@@ -182,10 +205,12 @@ impl TopicMetrics {
     }
 
     pub(super) fn completed(&self, topic: &Topic, state: JobState) {
-        let label = ByStatus { topic: self.of(topic).label.to_string(), status: state.as_str() };
-        self.completed.get_or_create(&label).inc();
+        let of = self.of(topic);
+        if let Some(completed) = &of.completed[state as usize] {
+            completed.inc();
+        }
         if state == JobState::OutputQuarantined {
-            self.quarantined.get_or_create(&self.label(topic)).inc();
+            of.quarantined.inc();
         }
     }
 
@@ -194,29 +219,33 @@ impl TopicMetrics {
     }
 
     pub(super) fn denied(&self, topic: &Topic) {
-        self.denied.get_or_create(&self.label(topic)).inc();
+        self.of(topic).denied.inc();
     }
 
     pub(super) fn unavailable(&self, topic: &Topic) {
-        self.unavailable.get_or_create(&self.label(topic)).inc();
+        self.of(topic).unavailable.inc();
     }
 
     pub(crate) fn let_through(&self, topic: &Topic) {
-        self.fail_open.get_or_create(&self.label(topic)).inc();
+        self.of(topic).fail_open.inc();
     }
 
     pub(crate) fn replayed(&self, topic: &Topic) {
-        self.replayed.get_or_create(&self.label(topic)).inc();
+        self.of(topic).replayed.inc();
     }
 
     pub(crate) fn skipped(&self, topic: &Topic) {
-        self.skipped.get_or_create(&self.label(topic)).inc();
+        self.of(topic).skipped.inc();
+    }
+
+    /// Policy is done with a result: once for each, in however many phases it was looked at.
+    pub(super) fn checked(&self, topic: &Topic) {
+        self.of(topic).checked.inc();
     }
 
     /// Policy looked at a result, or at one of several in this time.
-    pub(crate) fn checked(&self, topic: &Topic, phase: Phase, took: Duration) {
+    pub(crate) fn looked(&self, topic: &Topic, phase: Phase, took: Duration) {
         let ByTopic { topic } = self.label(topic);
-        self.checked.get_or_create(&ByTopic { topic: topic.clone() }).inc();
         self.check_seconds.get_or_create(&ByPhase { topic, phase: phase.as_str() }).observe(took.as_secs_f64());
     }
 }

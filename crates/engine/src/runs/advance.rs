@@ -121,7 +121,7 @@ impl Inner {
         let mut judged = judged.into_iter().enumerate();
         let mut drafts = Vec::with_capacity(planned.len());
         for planned in planned {
-            planned.ended = Ended::of(&planned.live, &planned.next.nodes);
+            planned.ended = Ended::of(&planned.live, &planned.next);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
                 let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::Unavailable));

@@ -15,6 +15,7 @@ mod lanes;
 mod letters;
 mod limits;
 mod losses;
+mod measures;
 mod memos;
 mod numbers;
 mod orphans;

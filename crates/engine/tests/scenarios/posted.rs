@@ -24,7 +24,7 @@ fn long() -> NewJob {
 
 async fn report(engine: &Engine, assignment: &Assignment) -> Vec<Acknowledged> {
     let (job_id, token) = (assignment.job.request.job_id.clone(), assignment.job.life.attempt.token.clone());
-    let result = ResultReport { job_id, token, outcome: Outcome::Succeeded { result: Json::null() } };
+    let result = ResultReport { job_id, token, outcome: Outcome::Succeeded { result: Json::null() }, began: None };
     let acks = engine.report(&SessionId::from("w"), vec![result]).await.expect("decided");
     acks.into_iter().map(|(_, acknowledged)| acknowledged).collect()
 }

@@ -38,7 +38,7 @@ fn id(assignment: &Assignment) -> &JobId {
 
 fn result(assignment: &Assignment) -> ResultReport {
     let token = assignment.job.life.attempt.token.clone();
-    ResultReport { job_id: id(assignment).clone(), token, outcome: good() }
+    ResultReport { job_id: id(assignment).clone(), token, outcome: good(), began: None }
 }
 
 fn told_of(health: &HealthView, name: &str) -> bool {

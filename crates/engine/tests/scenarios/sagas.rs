@@ -141,6 +141,7 @@ async fn a_sibling_that_completes_after_the_close_is_undone_too() {
         job_id: assignment.job.request.job_id.clone(),
         token: assignment.job.life.attempt.token.clone(),
         outcome,
+        began: None,
     });
     worker.attachment.receive(FromWorker { results: results.into(), ..FromWorker::default() }).await;
     assert!(matches!(worker.next().await, ToWorker::Acks(acks) if acks.len() == 2));

@@ -23,7 +23,7 @@ fn good() -> Outcome {
 
 fn result(assignment: &Assignment) -> ResultReport {
     let (job_id, token) = (assignment.job.request.job_id.clone(), assignment.job.life.attempt.token.clone());
-    ResultReport { job_id, token, outcome: good() }
+    ResultReport { job_id, token, outcome: good(), began: None }
 }
 
 fn names(assignments: &[Assignment]) -> BTreeSet<&JobId> {

@@ -571,7 +571,8 @@ impl Hand {
     /// Reports how an attempt ended that it may have been told to stop; what it was sent meanwhile is kept.
     pub(crate) async fn report_late(&mut self, assignment: &Assignment, outcome: Outcome) -> Acknowledged {
         let token = assignment.job.life.attempt.token.clone();
-        let result = ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome };
+        let result =
+            ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome, began: None };
         self.attachment.receive(FromWorker { results: vec![result], ..FromWorker::default() }).await;
         self.held.remove(&token);
         let mut kept = VecDeque::new();
@@ -590,7 +591,8 @@ impl Hand {
     /// Reports an outcome; how it was acknowledged.
     pub(crate) async fn report(&mut self, assignment: &Assignment, outcome: Outcome) -> Acknowledged {
         let token = assignment.job.life.attempt.token.clone();
-        let result = ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome };
+        let result =
+            ResultReport { job_id: assignment.job.request.job_id.clone(), token: token.clone(), outcome, began: None };
         self.attachment.receive(FromWorker { results: vec![result], ..FromWorker::default() }).await;
         self.held.remove(&token);
         loop {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId, check_name};
-use lockgate_core::limits::{ENTRIES_MAX, ERROR_BYTES_MAX, PREFETCH_MAX, VALUE_BYTES_MAX};
+use lockgate_core::limits::{ENTRIES_MAX, ERROR_BYTES_MAX, PREFETCH_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use lockgate_core::request::FieldError;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{
-    Acknowledged, ApiError, Assignment, Beat, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport, ToWorker,
-    Welcome,
+    Acknowledged, ApiError, Assignment, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
+    ToWorker, Welcome,
 };
 use lockgate_proto::{access_to_wire, json_bytes, outcome, platform_labels, v1};
 use prost::Message;
@@ -148,7 +148,9 @@ fn held(wire: v1::Held) -> InventoryItem {
 }
 
 fn result(wire: v1::Result) -> ResultReport {
-    ResultReport { job_id: wire.job_id.into(), token: wire.token.into(), outcome: outcome(wire.outcome) }
+    let ran = wire.ran_us.map(|us| Duration::from_micros(us).min(Duration::from_millis(SPAN_MS_MAX)));
+    let began = wire.started_at_ms.map(|at| Began { at: Timestamp::from_millis(at), ran });
+    ResultReport { job_id: wire.job_id.into(), token: wire.token.into(), outcome: outcome(wire.outcome), began }
 }
 
 fn progress(wire: v1::ProgressReport, now: Timestamp) -> (AttemptToken, Progress) {

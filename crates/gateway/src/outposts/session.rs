@@ -132,6 +132,7 @@ impl Writer {
             },
             job_id: assignment.job_id.into(),
             token: assignment.token.into(),
+            began: None,
         };
         let results = assignments.into_iter().map(failed).collect();
         if let Err(error) = self.office.engine.report(&self.session, results).await {

@@ -94,6 +94,10 @@ pub(crate) struct Worker {
     #[arg(long)]
     allow_private_addresses: bool,
 
+    /// Let the key travel in the clear to servers on other machines, as in a mesh that encrypts
+    #[arg(long)]
+    insecure_plaintext: bool,
+
     /// For drills: what goes wrong on purpose, and how likely that is for every attempt, like error=0.1,hang=0.01,slow=0.2:500ms or
     /// crash=0.001
     #[arg(long, value_parser = faults::read, value_name = "LIST")]
@@ -145,6 +149,9 @@ impl Worker {
             .drain_timeout(self.drain);
         if let Some(credential) = access.credential {
             worker = worker.credential(credential);
+        }
+        if self.insecure_plaintext {
+            worker = worker.insecure_plaintext();
         }
         for address in self.more_servers {
             worker = worker.or_connect(address);

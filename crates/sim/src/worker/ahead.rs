@@ -76,7 +76,12 @@ impl Life {
 
     pub(super) fn conclude_unbegun(&mut self, waiting: &Waiting, outcome: Outcome, outbox: &mut FromWorker) {
         let (job_id, token) = (waiting.assignment.job.request.job_id.clone(), waiting.token().clone());
-        outbox.results.push(ResultReport { job_id: job_id.clone(), token: token.clone(), outcome: outcome.clone() });
+        outbox.results.push(ResultReport {
+            job_id: job_id.clone(),
+            token: token.clone(),
+            outcome: outcome.clone(),
+            began: None,
+        });
         self.journal.insert(token, (job_id, outcome));
     }
 }

@@ -216,7 +216,13 @@ impl Crew {
             times.note(took);
         }
         self.write_span(&attempt, &outcome);
-        let report = Report { job_id: job_id.clone(), token: token.clone(), outcome: Some(outcome) };
+        let report = Report {
+            job_id: job_id.clone(),
+            token: token.clone(),
+            outcome: Some(outcome),
+            started_at_ms: attempt.started_at_ms(),
+            ran_us: attempt.took().map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+        };
         match state.ledger.finish(&attempt, report) {
             Kept::Nothing => {}
             Kept::Gone => state.outbox.push_let_go(token.clone()),

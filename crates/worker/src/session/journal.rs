@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn report(token: &str) -> Report {
-        Report { job_id: format!("job-{token}"), token: token.to_owned(), outcome: None }
+        Report { job_id: format!("job-{token}"), token: token.to_owned(), ..Report::default() }
     }
 
     fn reopened(path: &Path) -> Vec<String> {

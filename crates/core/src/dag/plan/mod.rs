@@ -21,7 +21,7 @@ mod tally;
 mod tests;
 mod undo;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,6 +132,28 @@ pub struct Next {
     pub stop_runs: Vec<RunId>,
     /// More may start at once: take another step.
     pub more: bool,
+    pub settled: Settled,
+}
+
+/// Rows of a step that were not so before it, for those who count. The rows themselves do not tell: one that ends and whose
+/// undo begins in the same step looks like one that ended long ago.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Came to an end.
+    pub ended: BTreeSet<NodeKey>,
+    /// Had come to an end, and turn out to have done their work.
+    pub done_late: BTreeSet<NodeKey>,
+}
+
+impl Settled {
+    pub(in crate::dag) fn note(&mut self, key: NodeKey, before: Option<&NodeRun>, after: &NodeRun) {
+        let done = |row: &NodeRun| row.late || row.state == NodeState::Succeeded;
+        match before.filter(|row| row.state.is_over()) {
+            None if after.state.is_over() => drop(self.ended.insert(key)),
+            Some(before) if done(after) && !done(before) && !self.ended.contains(&key) => drop(self.done_late.insert(key)),
+            _ => {}
+        }
+    }
 }
 
 /// A run inside of a run.
@@ -325,6 +347,7 @@ impl Next {
             stop_jobs: Vec::new(),
             stop_runs: Vec::new(),
             more: live.could_start(),
+            settled: Settled::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::{Closing, NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState};
 use super::join::Decided;
 use super::undo::needs_undo;
-use super::{Live, Next, STARTS_MAX, SubRun};
+use super::{Live, Next, STARTS_MAX, Settled, SubRun};
 use crate::ids::{JobId, RunId};
 use crate::job::{Failure, Reason};
 use crate::request::JobRequest;
@@ -19,6 +19,7 @@ pub(super) struct Step<'a> {
     /// Nodes to look at because a parent changed.
     touched: BTreeSet<NodeIx>,
     changed: BTreeSet<NodeKey>,
+    settled: Settled,
     pub(super) jobs: Vec<Arc<JobRequest>>,
     pub(super) runs: Vec<SubRun>,
     pub(super) stop_jobs: Vec<JobId>,
@@ -33,6 +34,7 @@ impl<'a> Step<'a> {
             now,
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
+            settled: Settled::default(),
             jobs: Vec::new(),
             runs: Vec::new(),
             stop_jobs: Vec::new(),
@@ -61,6 +63,7 @@ impl<'a> Step<'a> {
             return;
         }
         self.changed.insert(key);
+        self.settled.note(key, old.as_ref(), &new);
         let dag = self.live.dag.clone();
         let state_before = old.as_ref().map_or(NodeState::Pending, |row| row.state);
         if key.item.is_none() && state_before != new.state && (state_before.is_over() || new.state.is_over()) {
@@ -210,6 +213,7 @@ impl<'a> Step<'a> {
             runs: self.runs,
             stop_jobs: self.stop_jobs,
             stop_runs: self.stop_runs,
+            settled: self.settled,
         })
     }
 }

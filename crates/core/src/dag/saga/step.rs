@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::entry::Entry;
 use super::{Compensation, IDLE, Saga};
-use crate::dag::plan::{News, Next, awaited, or_in_words, was_quarantined};
+use crate::dag::plan::{News, Next, Settled, awaited, or_in_words, was_quarantined};
 use crate::dag::{Closing, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use crate::ids::JobId;
 use crate::job::{Failure, Job, JobState, Reason};
@@ -17,6 +17,7 @@ pub(super) struct Step<'a> {
     pub(super) now: Timestamp,
     before: RunHead,
     changed: BTreeSet<NodeKey>,
+    settled: Settled,
     pub(super) jobs: Vec<Arc<JobRequest>>,
     pub(super) dead: Vec<(Arc<JobRequest>, Failure)>,
     /// Undos that somebody has no more use for.
@@ -26,7 +27,8 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     pub(super) fn of(saga: &'a mut Saga, now: Timestamp) -> Self {
         let before = saga.run.head.clone();
-        Self { saga, now, before, changed: BTreeSet::new(), jobs: Vec::new(), dead: Vec::new(), stops: Vec::new() }
+        let (changed, settled) = (BTreeSet::new(), Settled::default());
+        Self { saga, now, before, changed, settled, jobs: Vec::new(), dead: Vec::new(), stops: Vec::new() }
     }
 
     pub(super) fn head(&mut self) -> &mut RunHead {
@@ -54,6 +56,7 @@ impl<'a> Step<'a> {
             self.saga.quiet_since = self.saga.quiet_since.max(at);
         }
         self.changed.insert(key);
+        self.settled.note(key, before.as_ref(), &row);
         self.saga.run.nodes.insert(key, row);
     }
 
@@ -229,6 +232,7 @@ impl<'a> Step<'a> {
             stop_jobs: self.saga.implied().stop_jobs.into_iter().chain(self.stops).collect(),
             stop_runs: Vec::new(),
             more: false,
+            settled: self.settled,
         }
     }
 }
