@@ -6,6 +6,7 @@
 pub mod access;
 pub mod audit;
 pub mod breaker;
+pub mod clock_guard;
 pub mod config;
 pub mod dag;
 mod formula;

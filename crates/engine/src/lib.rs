@@ -6,6 +6,7 @@
 
 mod access;
 mod admission;
+mod clocks;
 mod commit;
 mod config;
 mod damage;
@@ -103,6 +104,8 @@ pub(crate) struct Inner {
     /// Rows that cannot be decoded.
     pub(crate) damage: damage::Damage,
     pub(crate) watch: health::Watch,
+    /// What became of jumps of clocks.
+    pub(crate) clocks: clocks::Clocks,
     /// What nobody can ever take as things are.
     pub(crate) hopeless: loops::Hopeless,
     /// How the lanes were when they were last looked after.
@@ -159,6 +162,7 @@ impl Engine {
             health: loops::Health::new(&settings),
             damage: damage::Damage::default(),
             watch: health::Watch::default(),
+            clocks: clocks::Clocks::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             governed: AtomicBool::default(),

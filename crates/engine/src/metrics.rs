@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod catalogue;
+mod clocks;
 mod families;
 mod governance;
 mod health;
@@ -37,6 +38,7 @@ pub(crate) use access::AccessMetrics;
 pub(crate) use admission::AdmissionMetrics;
 use catalogue::Catalogue;
 pub use catalogue::Described;
+pub(crate) use clocks::{ClockMetrics, Whose};
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use health::HealthMetrics;
@@ -134,6 +136,7 @@ pub struct Metrics {
     pub(crate) health: HealthMetrics,
     pub(crate) loops: LoopMetrics,
     pub(crate) outbox: OutboxMetrics,
+    pub(crate) clocks: ClockMetrics,
     pub(crate) owed: OwedMetrics,
     pub(crate) pools: PoolMetrics,
     pub(crate) registry: RegistryMetrics,
@@ -175,6 +178,7 @@ impl Metrics {
             health: HealthMetrics::new(&mut registry),
             loops: LoopMetrics::new(&mut registry),
             outbox: OutboxMetrics::new(&mut registry),
+            clocks: ClockMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),
             pools: PoolMetrics::new(&mut registry),
             registry: RegistryMetrics::new(&mut registry),

@@ -1,9 +1,19 @@
-//! The clock of this machine.
+//! The clocks of this machine.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lockgate_core::clock_guard::ClockGuard;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::clock::Clock;
+use lockgate_ports::clock::{Clock, GuardedClock, Steady};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+/// What the next process on this machine goes on with, in the data folder.
+const FILE: &str = "clock.json";
+const KEEP_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SystemClock;
@@ -13,5 +23,131 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Since the machine was started, the time that it slept included.
+#[derive(Clone, Copy, Debug, Default)]
+struct SinceBoot;
+
+impl Steady for SinceBoot {
+    fn elapsed(&self) -> Duration {
+        #[cfg(target_os = "linux")]
+        let clock = ClockId::Boottime;
+        #[cfg(not(target_os = "linux"))]
+        let clock = ClockId::Monotonic;
+        Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+    }
+}
+
+/// The guarded clock of a server, and where it is kept.
+pub(crate) struct KeptClock {
+    pub(crate) clock: Arc<GuardedClock>,
+    path: PathBuf,
+    /// Which start of the machine the steady clock counts from. Where that cannot be told, nothing is kept.
+    boot: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    boot: String,
+    guard: ClockGuard,
+}
+
+impl KeptClock {
+    /// Goes on with what an earlier process on this folder knew, if the machine has not been started anew since.
+    pub(crate) fn open(folder: &Path, settle: Duration) -> Self {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        Self::of(folder, settle, boot, Arc::new(SystemClock), Arc::new(SinceBoot))
+    }
+
+    fn of(folder: &Path, settle: Duration, boot: Option<String>, wall: Arc<dyn Clock>, steady: Arc<dyn Steady>) -> Self {
+        let path = folder.join(FILE);
+        // Without it the wall clock is believed, as at the first start: a file that cannot be read is no reason not to start.
+        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+        let kept = kept.filter(|kept| boot.as_ref() == Some(&kept.boot)).map(|kept| kept.guard);
+        Self { clock: Arc::new(GuardedClock::new(wall, steady, settle, kept)), path, boot }
+    }
+
+    /// Keeps what the guard knows whenever that changes.
+    pub(crate) async fn keep(self, mut stop: watch::Receiver<bool>) {
+        let mut kept = None;
+        loop {
+            let guard = self.clock.guard();
+            if kept.is_none_or(|kept| guard.differs(&kept)) {
+                match self.write(guard) {
+                    Ok(()) => kept = Some(guard),
+                    Err(error) => {
+                        tracing::warn!(%error, path = %self.path.display(), "what is known of the clock could not be kept; trying again");
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(KEEP_EVERY) => {}
+            }
+        }
+    }
+
+    /// Whole or not at all. It is of use until the machine stops, so nobody waits for the disk.
+    fn write(&self, guard: ClockGuard) -> std::io::Result<()> {
+        let Some(boot) = self.boot.clone() else { return Ok(()) };
+        let aside = self.path.with_extension(format!("json-{}", std::process::id()));
+        std::fs::write(&aside, serde_json::to_vec(&Kept { boot, guard })?)?;
+        std::fs::rename(aside, &self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_ports::memory::ManualClock;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const SETTLE: Duration = Duration::from_secs(600);
+
+    struct Still;
+
+    impl Steady for Still {
+        fn elapsed(&self) -> Duration {
+            HOUR
+        }
+    }
+
+    fn opened(folder: &Path, boot: &str, wall: &Arc<ManualClock>) -> KeptClock {
+        KeptClock::of(folder, SETTLE, Some(boot.to_owned()), wall.clone(), Arc::new(Still))
+    }
+
+    #[test]
+    fn a_clock_that_was_set_between_two_processes_is_noticed_until_the_machine_starts_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wall = Arc::new(ManualClock::default());
+        let right = wall.now();
+        let first = opened(folder.path(), "boot-1", &wall);
+        first.write(first.clock.guard()).expect("kept");
+        wall.advance(HOUR);
+        let second = opened(folder.path(), "boot-1", &wall);
+        assert_eq!(second.clock.now(), right);
+        assert_eq!(second.clock.state().jump.map(|jump| jump.ahead_ms), Some(3_600_000));
+        second.write(second.clock.guard()).expect("kept");
+        let third = opened(folder.path(), "boot-2", &wall);
+        assert_eq!((third.clock.now(), third.clock.state().jump), (right + HOUR, None));
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_or_not_there_is_no_reason_not_to_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wall = Arc::new(ManualClock::default());
+        assert_eq!(opened(folder.path(), "boot", &wall).clock.now(), wall.now());
+        std::fs::write(folder.path().join(FILE), b"{\"boot\":\"bo").expect("written");
+        assert_eq!(opened(folder.path(), "boot", &wall).clock.now(), wall.now());
+    }
+
+    #[test]
+    fn the_steady_clock_of_this_machine_moves_on() {
+        let before = SinceBoot.elapsed();
+        assert!(before > Duration::ZERO && SinceBoot.elapsed() >= before);
     }
 }

@@ -21,7 +21,7 @@ pub mod tokens;
 pub mod turn_sheet;
 
 pub use bus::{Bell, Bus, Ear, Overheard};
-pub use clock::Clock;
+pub use clock::{Clock, ClockState, GuardedClock, Steady};
 pub use counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
 pub use entropy::{Entropy, Mint};
 pub use kernel::{BreakerMove, BreakerView, Elsewhere, Kernel, OutputContent, OutputMeta, Sharing};

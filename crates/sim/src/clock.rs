@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::time::Timestamp;
-use lockgate_ports::Clock;
+use lockgate_ports::{Clock, Steady};
 use tokio::time::Instant;
 
 pub(crate) struct SimClock {
@@ -30,6 +30,39 @@ pub(crate) struct SkewedClock {
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
         self.clock.now() + self.ahead - self.behind
+    }
+}
+
+/// A clock that is hours wrong between two moments.
+pub(crate) struct JumpyClock {
+    pub(crate) clock: SkewedClock,
+    pub(crate) jump: Option<Jump>,
+}
+
+pub(crate) struct Jump {
+    pub(crate) from: Instant,
+    pub(crate) until: Instant,
+    pub(crate) by: Duration,
+    pub(crate) back: bool,
+}
+
+impl Clock for JumpyClock {
+    fn now(&self) -> Timestamp {
+        let (now, at) = (self.clock.now(), Instant::now());
+        match self.jump.as_ref().filter(|jump| (jump.from..jump.until).contains(&at)) {
+            Some(jump) if jump.back => now - jump.by,
+            Some(jump) => now + jump.by,
+            None => now,
+        }
+    }
+}
+
+/// Nothing sets the paused runtime.
+pub(crate) struct Paused(pub(crate) Instant);
+
+impl Steady for Paused {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 }
 

@@ -64,6 +64,8 @@ faults! {
     LanesUnanswered = "lanes-unanswered",
     /// A process starts with a clock that is up to two seconds wrong.
     ClockSkewed = "clock-skewed",
+    /// The clock of a process shows a time that is hours off for a while, and then the right one again.
+    ClockJumped = "clock-jumped",
     /// A Store call hangs until its deadline, and may have changed something.
     CallHung = "call-hung",
     /// No Store call succeeds for a while.

@@ -5,7 +5,7 @@
 //! die, hang, forget and repeat themselves. Some workers have no stream and speak over NATS, which loses, doubles and delays
 //! what is said. Some jobs are parents: they submit children, wait for them and go on. Half of the seeds run several
 //! processes on shared lanes, which forget and miss things; half of these tell roles apart. One of several processes may be cut
-//! off or stand still until the others close its edge. Where jobs are quick, workers are sent some ahead of a free slot, and are
+//! off or stand still until the others close its edge. The clock of a process may be hours off for seconds. Where jobs are quick, workers are sent some ahead of a free slot, and are
 //! asked for them back. People change policies, pause the pool and send workers away. Two of three seeds leave some faults out, so
 //! that there is time for what needs a while without them. Then the faults stop, and everything acknowledged must end exactly once.
 //!

@@ -9,13 +9,14 @@ use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Roles, Settings};
 use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
-use lockgate_ports::{Bell, Bus, Clock, Ear, Lanes, Overheard, Sighting, Sightings};
+use lockgate_ports::{Bell, Bus, Clock, Ear, GuardedClock, Lanes, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::clock::SkewedClock;
+use crate::clock::{Jump, JumpyClock, Paused, SkewedClock};
 use crate::faults::{Fault, Faults};
 use crate::kernel::FaultyKernel;
 use crate::lanes::{FaultyLanes, SharedLanes};
@@ -31,6 +32,9 @@ pub(crate) const BOUNDS: Bounds =
 
 /// How long some processes bear with silence.
 const PATIENT: Duration = Duration::from_secs(25);
+
+/// As a server has it by default.
+const SETTLE: Duration = Duration::from_secs(600);
 
 /// How long a bell is under way at most, when it is late.
 const BELL_LATE_MS: u64 = 5_000;
@@ -107,12 +111,25 @@ fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Life
     Arc::new(FaultyLanes { shared, faults, lifeline, link, behind: Mutex::new(false) })
 }
 
-fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults) -> Arc<dyn Clock> {
+fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults, planted: &Planted) -> Arc<dyn Clock> {
     let (mut ahead, mut behind) = (Duration::ZERO, Duration::ZERO);
     if faults.inject(300, Fault::ClockSkewed) {
         (ahead, behind) = (faults.millis(2_000), faults.millis(2_000));
     }
-    Arc::new(SkewedClock { clock: clock.clone(), ahead, behind })
+    let clock = SkewedClock { clock: clock.clone(), ahead, behind };
+    let jump = faults.inject(200, Fault::ClockJumped).then(|| jump(faults));
+    let wall = Arc::new(JumpyClock { clock, jump });
+    if planted.is(Bug::JumpsFollowed) {
+        return wall;
+    }
+    Arc::new(GuardedClock::new(wall, Arc::new(Paused(Instant::now())), SETTLE, None))
+}
+
+/// Further than a story lasts, so that whatever follows it is late beyond the end.
+fn jump(faults: &Faults) -> Jump {
+    let from = Instant::now() + Duration::from_millis(1) + faults.millis(20_000);
+    let until = from + Duration::from_secs(1) + faults.millis(15_000);
+    Jump { from, until, by: Duration::from_secs(3 * 3_600) + faults.millis(3_600_000), back: faults.chance(300) }
 }
 
 /// Everything that a process asks or tells, each with its troubles.
@@ -128,7 +145,7 @@ fn ports(
         Some((lanes, bus)) => (shared_lanes(lanes, faults, lifeline, link), bus.another()),
         None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
     };
-    let clock = own_clock(clock, faults);
+    let clock = own_clock(clock, faults, planted);
     Ports {
         store: Arc::new(FaultyStore {
             disk: disk.clone(),

@@ -29,10 +29,11 @@ pub enum Trouble {
     KernelAway,
     BusAway,
     OutboxLate,
+    ClockJumped,
 }
 
 impl Trouble {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
@@ -48,6 +49,7 @@ impl Trouble {
         Self::KernelAway,
         Self::BusAway,
         Self::OutboxLate,
+        Self::ClockJumped,
     ];
 
     pub const fn code(self) -> &'static str {
@@ -67,6 +69,7 @@ impl Trouble {
             Self::KernelAway => "kernel_away",
             Self::BusAway => "bus_away",
             Self::OutboxLate => "outbox_late",
+            Self::ClockJumped => "clock_jumped",
         }
     }
 
@@ -88,7 +91,8 @@ impl Trouble {
             | Self::LanesAhead
             | Self::KernelAway
             | Self::BusAway
-            | Self::OutboxLate => false,
+            | Self::OutboxLate
+            | Self::ClockJumped => false,
         }
     }
 
@@ -138,6 +142,10 @@ impl Trouble {
                 "look at the sink that is named: is it up, has it room, may we write to it? Messages wait in the Store until it \
                  takes them, and nothing of them is lost"
             }
+            Self::ClockJumped => {
+                "set the clock of the machine that is named right, and look at its time service; work goes on by the time before the \
+                 jump meanwhile. A clock that was wrong before and is right now is followed by itself after --clock-settle"
+            }
         }
     }
 }
@@ -159,6 +167,7 @@ pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
         (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
         view.bus_away.clone().map(|why| (Trouble::BusAway, format!("the bus does not reach other processes: {why}"))),
         view.outbox_late.clone().map(|why| (Trouble::OutboxLate, why)),
+        list(view.clocks.iter().cloned()).map(|why| (Trouble::ClockJumped, why)),
     ];
     found.into_iter().flatten().map(|(trouble, detail)| Finding { trouble, detail }).collect()
 }

@@ -105,6 +105,7 @@ async fn feel(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         for pulse in inner.watch.pulses.lock().iter() {
             pulse.feel(passed);
         }
+        inner.clocks.watch(&*inner.ports.clock, &inner.metrics.clocks);
         // Told from here, for any loop may be the one that hangs.
         inner.metrics.health.found(&inner.view(inner.watch.probe.known()).findings);
     }
@@ -131,6 +132,8 @@ pub struct HealthView {
     pub bus_away: Option<String>,
     /// Why messages for outside are late, if they are and this process relays for all.
     pub outbox_late: Option<String>,
+    /// Clocks that jumped and are not followed: this machine's, the Store's.
+    pub clocks: Vec<String>,
     pub kernel: KernelView,
     pub loops: Vec<LoopView>,
     pub leaders: Vec<LeaderView>,
@@ -214,6 +217,7 @@ impl Inner {
             lanes_ahead_of: self.config.behind_the_lanes(),
             bus_away: self.ports.bus.away(),
             outbox_late: self.outgoing.late(),
+            clocks: self.clocks.told(&*self.ports.clock),
             kernel: KernelView {
                 elsewhere: kernel.is_elsewhere(),
                 ready: kernel.ready(),

@@ -23,6 +23,11 @@ impl Inner {
     pub(crate) async fn retention_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let every = self.settings.prune_every;
         let Some(mut round) = Round::begin(self, stop, Lead::Retention, every).await? else { return Ok(()) };
+        // What is deleted does not come back when the Store's clock is right again.
+        let _ = self.store_time().await?;
+        if self.clocks.store_jumped() {
+            return Ok(());
+        }
         while round.goes_on().await? && self.ports.store.prune(self.settings.retention, self.settings.batch_max).await? > 0 {
             tokio::task::yield_now().await;
         }

@@ -57,7 +57,7 @@ impl Inner {
             return Ok(None);
         }
         // By the Store's clock, which says what is due: two clocks would disagree about what is to be done.
-        let (next, now) = self.ports.store.next_schedule().await?;
+        let (next, now) = self.store_time().await?;
         if !called.is_empty() {
             let schedules = self.load_schedules(&called).await?;
             self.settle_schedules(schedules, now).await?;
@@ -68,6 +68,17 @@ impl Inner {
             return Ok(Some(if called.is_empty() { next.since(now) } else { Duration::ZERO }));
         }
         Ok(self.turn_due(now).await?.then_some(Duration::ZERO))
+    }
+
+    /// When the next schedule wakes, and the Store's time as long as its clock does not jump.
+    pub(crate) async fn store_time(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
+        let asked = Instant::now();
+        let (next, said) = self.ports.store.next_schedule().await?;
+        if self.settings.exclusive_store {
+            // The Store has this process's own clock, which is guarded.
+            return Ok((next, said));
+        }
+        Ok((next, self.clocks.of_store(said, asked, self.ports.clock.state().settle)))
     }
 
     /// Renewed with time to spare: a batch may take longer than a tick.

@@ -1,5 +1,7 @@
 //! "Why does it wait, and what would start it?"
 
+use std::time::Duration;
+
 use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
 use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
@@ -15,6 +17,9 @@ use lockgate_ports::{ChildQuery, Condition, Kin, LimitView, StoreError};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
+
+/// Clocks of processes may be apart a little; a job that began later than this from now was stamped by a wrong one.
+const SKEWED: Duration = Duration::from_secs(60);
 
 /// The answer: a sentence for people, a code for machines, and the grounds.
 #[derive(Clone, Debug)]
@@ -101,7 +106,7 @@ impl Inner {
             lane_waiting: None,
         };
         match job.state() {
-            JobState::Scheduled if job.life.due_at > self.ports.clock.now() => why.delayed(job),
+            JobState::Scheduled if job.life.due_at > self.ports.clock.now() => why.delayed(job, self.ports.clock.now()),
             JobState::Scheduled => self.explain_waiting(job, &mut why).await,
             JobState::Pending => self.explain_pending(job, &mut why),
             JobState::ApprovalRequired => why.asked(job),
@@ -242,9 +247,16 @@ impl Why {
         self.say(reason, &format!("The limit {} is used up{used}.", limit.key), next);
     }
 
-    fn delayed(&mut self, job: &Job) {
+    fn delayed(&mut self, job: &Job, now: Timestamp) {
         self.next_at = Some(job.life.due_at);
+        let ahead = job.life.began_at.since(now);
         match &job.life.last_error {
+            _ if ahead > SKEWED => {
+                let summary =
+                    format!("A clock that was {} s ahead stamped it, and it waits for that time.", ahead.as_secs());
+                let next = "It starts by itself then; to have it sooner, cancel it and submit it again under another id.";
+                self.say("clock_was_ahead", &summary, next);
+            }
             Some(failure) if job.life.attempt.no > 1 => {
                 let summary =
                     format!("Attempt {} ended ({}): {}", job.life.attempt.no - 1, failure.reason.as_str(), failure.message);

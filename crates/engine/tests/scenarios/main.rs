@@ -5,6 +5,7 @@ mod approvals;
 mod attaches;
 mod bounds;
 mod bypasses;
+mod clocks;
 mod cluster;
 mod dispatching;
 mod drains;

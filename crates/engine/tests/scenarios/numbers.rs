@@ -100,6 +100,15 @@ async fn somebody_who_asks_for_too_much(stage: &Stage, witness: &mut Witness) {
     witness.look(stage);
 }
 
+async fn a_clock_that_jumps(witness: &mut Witness) {
+    let wall = super::clocks::Wall::new();
+    let clock = wall.guarded();
+    let stage = Stage::with_clocks(Settings::default(), std::sync::Arc::default(), clock.clone(), clock);
+    witness.look(&stage);
+    wall.set(-60_000);
+    witness.wait_for(&stage, &["lockgate_clock_jumps_total", "lockgate_clock_jump_seconds"]).await;
+}
+
 async fn a_process_that_starts_beside_another(witness: &mut Witness) {
     let one = Stage::shared();
     let _worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
@@ -126,6 +135,7 @@ async fn every_family_moves_and_is_in_the_reference() {
     witness.wait_for(&stage, &["lockgate_barriers_total", "lockgate_children_submitted_total"]).await;
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
     a_process_that_starts_beside_another(&mut witness).await;
+    a_clock_that_jumps(&mut witness).await;
     witness
         .wait_for(&stage, &["lockgate_outbox_waiting", "lockgate_outbox_oldest_seconds", "lockgate_outbox_failed_total"])
         .await;

@@ -112,7 +112,12 @@ impl Stage {
         Self::with_clocks(settings, lanes, clock.clone(), clock)
     }
 
-    fn with_clocks(settings: Settings, lanes: Arc<MemoryLanes>, stores: Arc<dyn Clock>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn with_clocks(
+        settings: Settings,
+        lanes: Arc<MemoryLanes>,
+        stores: Arc<dyn Clock>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let ground = Ground {
             store: MemoryStore::new(stores),
             lanes,

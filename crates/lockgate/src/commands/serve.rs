@@ -119,6 +119,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "3m", value_parser = args::duration, value_name = "SPAN")]
     defer_max: Duration,
 
+    /// How long a jump of this machine's clock must stand before it is followed; 0s follows every jump at once
+    #[arg(long, default_value = "10m", value_parser = args::duration, value_name = "SPAN")]
+    clock_settle: Duration,
+
     /// Attempts a second that run again when many are lost at once
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..), value_name = "COUNT")]
     loss_rate: u32,

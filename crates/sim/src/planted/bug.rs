@@ -91,6 +91,8 @@ pub enum Bug {
     LimitsNeverFreed,
     /// Lanes do not keep to limits.
     LimitsIgnored,
+    /// Processes follow every jump of their clocks.
+    JumpsFollowed,
     /// Harmless: lanes give a claim to the next who asks too.
     ClaimsDoubled,
     /// Harmless: everybody leads, all the time.

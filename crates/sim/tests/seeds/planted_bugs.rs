@@ -71,6 +71,7 @@ caught! {
     a_report_with_another_token_that_counts = FenceIgnored: "A-1";
     places_that_are_given_away_before_they_are_free = StopsBelieved: "A-5 a worker is sent";
     a_late_report_that_counts_when_the_next_attempt_runs = GuessesKept: "A-4";
+    clocks_whose_jumps_are_followed = JumpsFollowed: "everything ends";
     jobs_that_no_lane_gives = JobsNeverClaimed: "everything ends";
     jobs_that_wait_for_a_worker_unjudged = VerdictsAssumed: "A-7";
     activations_that_are_not_compared = ActivationsNotCompared: "S-7";

@@ -62,7 +62,7 @@ impl Inner {
                 return Ok(specs.iter().filter_map(|(name, _)| done.remove(name)).collect());
             }
             // By the Store's clock, like every turn.
-            let (_, now) = self.ports.store.next_schedule().await?;
+            let (_, now) = self.store_time().await?;
             let mut there = self.settled_by_name(caller, &left, now).await?;
             let (mut decided, mut answers) = (Vec::new(), Vec::new());
             for (name, spec) in left {

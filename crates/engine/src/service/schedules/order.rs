@@ -84,7 +84,7 @@ impl Inner {
         let (action, detail) = record(order);
         for _ in 0..CONFLICTS_MAX {
             // By the Store's clock, like every turn.
-            let (_, now) = self.ports.store.next_schedule().await?;
+            let (_, now) = self.store_time().await?;
             let schedule = self.find_schedule(caller, name).await?;
             // What is due up to now comes first: the order is about what comes after.
             let Some(schedule) = self.settle_schedules(vec![schedule], now).await?.pop() else { continue };

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::files::ConfigFile;
 use super::letters::PostOffice;
+use crate::clock::KeptClock;
 
 /// A task and the switch that ends it.
 pub(super) struct Part {
@@ -71,6 +72,10 @@ pub(super) fn metrics_part(gateway: Gateway, listener: TcpListener, registry: Re
 
 pub(super) fn spans_part(exporter: Arc<Exporter>) -> Part {
     Part::start("the sender of spans", |stopping| async move { exporter.run(stopping).await })
+}
+
+pub(super) fn clock_part(kept: KeptClock) -> Part {
+    Part::start("the keeper of the clock", |stopping| kept.keep(stopping))
 }
 
 pub(super) fn letters_part(office: PostOffice) -> Part {

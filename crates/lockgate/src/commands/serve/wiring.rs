@@ -16,10 +16,12 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
-use super::parts::{Part, api_part, built_in, ended, engine_part, followed, letters_part, metrics_part, spans_part};
+use super::parts::{
+    Part, api_part, built_in, clock_part, ended, engine_part, followed, letters_part, metrics_part, spans_part,
+};
 use super::roles::Cast;
 use super::{Serve, banner, governance, keyfile, numbers};
-use crate::clock::SystemClock;
+use crate::clock::KeptClock;
 use crate::descriptors;
 use crate::effects;
 use crate::entropy::SystemEntropy;
@@ -49,6 +51,8 @@ pub(super) struct Server {
     engine: Part,
     /// Where spans go.
     spans: Option<Part>,
+    /// Keeps what is known of the clock.
+    clock: Part,
     /// For what is said of it.
     handle: Engine,
 }
@@ -86,7 +90,8 @@ impl Crew {
 
 impl Server {
     pub(super) async fn start(serve: &Serve, cast: Cast) -> Result<Self, CliError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let kept = KeptClock::open(&serve.data, serve.clock_settle);
+        let clock: Arc<dyn Clock> = kept.clock.clone();
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
         let mut registry = Registry::default();
         let connections = ConnectionMetrics::default();
@@ -119,8 +124,7 @@ impl Server {
         let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let files = serve.import(&engine).await?;
-        let policy = engine.active_config(SnapshotKind::Policy).await?;
-        let pools = engine.active_config(SnapshotKind::Pools).await?;
+        let [policy, pools] = in_force(&engine).await?;
         // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
         let worker = if serve.has_pool(&engine).await { crew.worker } else { None };
         let settings = GatewaySettings {
@@ -153,6 +157,7 @@ impl Server {
             letters,
             worker: worker.map(built_in),
             spans: exporter.map(spans_part),
+            clock: clock_part(kept),
         })
     }
 
@@ -203,6 +208,7 @@ impl Server {
         if let Some(spans) = self.spans {
             spans.stop().await;
         }
+        self.clock.stop().await;
     }
 }
 
@@ -302,6 +308,11 @@ impl Serve {
         };
         Ok(slots.given_to(builtin.register(worker)))
     }
+}
+
+/// The policy and the pools.
+async fn in_force(engine: &Engine) -> Result<[Option<Active>; 2], CliError> {
+    Ok([engine.active_config(SnapshotKind::Policy).await?, engine.active_config(SnapshotKind::Pools).await?])
 }
 
 /// The administrator's key is in its file before it counts, so that no crash leaves an installation that nobody can enter.

@@ -1,0 +1,147 @@
+//! Clocks that jump: this machine's, which its guarded clock does not follow, and the Store's, which is guarded here.
+
+use std::time::Duration;
+
+use lockgate_core::clock_guard::ClockGuard;
+use lockgate_core::time::Timestamp;
+use lockgate_ports::{Clock, ClockState};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::metrics::{ClockMetrics, Whose};
+
+/// What the Store said longer ago is not compared with anything: how long the answer was on its way cannot be told.
+const PROMPT: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(crate) struct Clocks {
+    store: Mutex<Option<StoreClock>>,
+    /// What was last told of the machine's clock and of the Store's.
+    seen: Mutex<[ClockState; 2]>,
+}
+
+/// The Store's clock as this process saw it.
+struct StoreClock {
+    began: Instant,
+    guard: ClockGuard,
+    state: ClockState,
+}
+
+impl Clocks {
+    /// The Store's time, which it said when it was asked then: its own, unless that jumped and has not stood for long. Every
+    /// process saw it before, so they all go on by the same time.
+    pub(crate) fn of_store(&self, said: Timestamp, asked: Instant, settle: Duration) -> Timestamp {
+        let mut store = self.store.lock();
+        let store = store.get_or_insert_with(|| {
+            let state = ClockState { settle, ..ClockState::default() };
+            StoreClock { began: asked, guard: ClockGuard::new(said, Duration::ZERO), state }
+        });
+        let steady = store.began.elapsed();
+        if asked.elapsed() <= PROMPT {
+            let (_, turn) = store.guard.read(said, steady, settle);
+            store.state.count(turn);
+        }
+        store.state.jump = store.guard.jump(steady);
+        if store.state.jump.is_some() { store.guard.at(steady) } else { said }
+    }
+
+    fn states(&self, machine: &dyn Clock) -> [(Whose, ClockState); 2] {
+        let store = self.store.lock().as_ref().map_or_else(ClockState::default, |store| store.state);
+        [(Whose::Machine, machine.state()), (Whose::Store, store)]
+    }
+
+    /// Clocks that jumped and are not followed, each in a sentence.
+    pub(crate) fn told(&self, machine: &dyn Clock) -> Vec<String> {
+        self.states(machine).into_iter().filter_map(|(whose, state)| tell(whose, state)).collect()
+    }
+
+    /// Whether the Store's clock shows a time that it should not.
+    pub(crate) fn store_jumped(&self) -> bool {
+        self.store.lock().as_ref().is_some_and(|store| store.state.jump.is_some())
+    }
+
+    /// Says what clocks did since it was last asked.
+    pub(crate) fn watch(&self, machine: &dyn Clock, metrics: &ClockMetrics) {
+        let (states, mut seen) = (self.states(machine), self.seen.lock());
+        for ((whose, now), before) in states.into_iter().zip(seen.iter_mut()) {
+            metrics.jumped(whose, now.jumps - before.jumps);
+            metrics.is_ahead(whose, now.jump.map_or(0.0, |jump| seconds(jump.ahead_ms)));
+            match tell(whose, now) {
+                Some(what) if now.jumps > before.jumps => tracing::warn!(clock = whose.name(), "{what}"),
+                None if before.jump.is_some() && now.followed == before.followed => {
+                    tracing::info!(clock = whose.name(), "the clock shows the right time again; its jump was not followed");
+                }
+                _ => {}
+            }
+            if now.followed > before.followed {
+                let by = seconds(now.last_followed_ms);
+                tracing::warn!(
+                    clock = whose.name(),
+                    by_seconds = by,
+                    "the jump of the clock stood for long, and is followed"
+                );
+            }
+            *before = now;
+        }
+    }
+}
+
+fn tell(whose: Whose, state: ClockState) -> Option<String> {
+    let jump = state.jump?;
+    let (by, way) = (seconds(jump.ahead_ms).abs(), if jump.ahead_ms > 0 { "ahead" } else { "back" });
+    let clock = match whose {
+        Whose::Machine => "the clock of this machine",
+        Whose::Store => "the Store's clock",
+    };
+    let (stood, settle) = (jump.stood.as_secs(), state.settle.as_secs());
+    Some(format!(
+        "{clock} jumped {by:.1} s {way}, {stood} s ago; work goes on by the time before that, and follows it if it stands for {settle} s"
+    ))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of a jump that people read")]
+fn seconds(millis: i64) -> f64 {
+    millis as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const SETTLE: Duration = Duration::from_secs(600);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_of_the_stores_clock_is_not_followed_before_it_has_stood() {
+        let (clocks, began) = (Clocks::default(), Instant::now());
+        let ask = |wrong: Duration| clocks.of_store(BASE + began.elapsed() + wrong, Instant::now(), SETTLE);
+        assert_eq!(ask(Duration::ZERO), BASE);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(ask(HOUR), BASE + Duration::from_secs(5));
+        assert!(clocks.told(&Still)[0].starts_with("the Store's clock jumped 3600.0 s ahead, 0 s ago"));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(ask(Duration::ZERO), BASE + Duration::from_secs(10));
+        assert!(clocks.told(&Still).is_empty());
+        ask(HOUR);
+        tokio::time::advance(SETTLE).await;
+        assert_eq!(ask(HOUR), BASE + Duration::from_secs(610) + HOUR);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_took_long_is_not_taken_for_a_jump() {
+        let (clocks, asked) = (Clocks::default(), Instant::now());
+        clocks.of_store(BASE, asked, SETTLE);
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert_eq!(clocks.of_store(BASE, asked, SETTLE), BASE);
+        assert!(clocks.told(&Still).is_empty());
+    }
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            BASE
+        }
+    }
+}

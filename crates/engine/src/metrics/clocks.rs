@@ -1,0 +1,60 @@
+//! Metric families of clocks that jump.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::Seconds;
+use super::catalogue::Catalogue;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByClock {
+    clock: &'static str,
+}
+
+/// Whose clock it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Machine,
+    Store,
+}
+
+impl Whose {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Store => "store",
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct ClockMetrics {
+    jumps: Family<ByClock, Counter>,
+    ahead: Family<ByClock, Seconds>,
+}
+
+impl ClockMetrics {
+    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+        let (jumps, ahead) = (Family::<ByClock, Counter>::default(), Family::<ByClock, Seconds>::default());
+        let help = "Jumps of this machine's clock, or of the Store's, by two seconds or more";
+        registry.register("clock_jumps", help, jumps.clone());
+        let help =
+            "How far a clock that jumped is ahead of the time that work goes on by, negative if behind; 0 if none jumped";
+        registry.register("clock_jump_seconds", help, ahead.clone());
+        // A series that is not there would say nothing.
+        for clock in [Whose::Machine, Whose::Store].map(Whose::name) {
+            let _ = jumps.get_or_create(&ByClock { clock });
+            let _ = ahead.get_or_create(&ByClock { clock });
+        }
+        Self { jumps, ahead }
+    }
+
+    pub(crate) fn jumped(&self, whose: Whose, times: u64) {
+        self.jumps.get_or_create(&ByClock { clock: whose.name() }).inc_by(times);
+    }
+
+    pub(crate) fn is_ahead(&self, whose: Whose, seconds: f64) {
+        self.ahead.get_or_create(&ByClock { clock: whose.name() }).set(seconds);
+    }
+}
