@@ -11,7 +11,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
-use crate::connection;
+use crate::commit_mark::{self, COMMIT_MARK, Position};
+use crate::continuity::Loss;
+use crate::{connection, continuity};
 
 /// The database with everything, and that of the built-in `job.db_tx`. In this order: an effect that is in neither or only in
 /// the second is repeated or found, never lost.
@@ -51,9 +53,15 @@ pub fn copy(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<Vec
     if !from.join(DATABASES[0]).exists() {
         return Err(BackupError::Nothing(from.to_owned()));
     }
+    let failed = |error| BackupError::File { path: from.join(COMMIT_MARK), error };
+    // Before the copy: whatever was acknowledged until now must be in it.
+    let marked = commit_mark::read(from).map_err(failed)?;
     let there: Vec<_> = DATABASES.into_iter().filter(|name| from.join(name).exists()).collect();
     for name in &there {
         copy_one(&from.join(name), &to.join(name), bytes_per_second)?;
+    }
+    if let Some(marked) = marked {
+        refuse_behind(&to.join(DATABASES[0]), marked)?;
     }
     Ok(there)
 }
@@ -79,6 +87,17 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
     conn.execute("VACUUM INTO ?1", [name]).map_err(failed)?;
     let synced = File::open(to).and_then(|file| file.sync_all());
     synced.map_err(|error| BackupError::File { path: to.to_owned(), error })
+}
+
+/// A copy of a folder that lost acknowledged commits is none.
+fn refuse_behind(copy: &Path, marked: Position) -> Result<(), BackupError> {
+    let failed = |error| BackupError::Database { path: copy.to_owned(), error };
+    let found = connection::examining(copy).and_then(|conn| continuity::position(&conn)).map_err(failed)?;
+    if found.installation == marked.installation && found.commits >= marked.commits {
+        return Ok(());
+    }
+    let loss = if found.installation == marked.installation { Loss::Behind { marked, found } } else { Loss::Other };
+    Err(BackupError::NotWhole { path: copy.to_owned(), found: loss.to_string() })
 }
 
 /// Reads every page of a copy and says what is in it.

@@ -5,6 +5,11 @@ use std::path::PathBuf;
 use lockgate_ports::{Misread, StoreError};
 use rusqlite::{Error, ErrorCode, ffi};
 
+use crate::continuity::Loss;
+
+const LOST_TODO: &str = "Keep a copy of the folder, then restore a backup (docs/backup.md; docs/disaster-recovery.md has the larger \
+    picture), or start with --accept-loss to go on with what is left";
+
 /// Why a data folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -14,8 +19,13 @@ pub enum OpenError {
     Folder { path: PathBuf, error: std::io::Error },
     #[error("the data folder was written by a newer lockgate: its schema is {found}, this one knows {known}")]
     Newer { found: i64, known: i64 },
-    #[error("the database cannot be opened: {0}")]
+    #[error("the database cannot be opened: {0}{}", restore_hint(.0))]
     Database(#[from] rusqlite::Error),
+    #[error(
+        "acknowledged work is missing in the data folder {}: {loss}. {LOST_TODO}",
+        path.display()
+    )]
+    Lost { path: PathBuf, loss: Loss },
     #[error("the file system of the data folder does not support a write-ahead log: the journal stays {0:?}")]
     NoLog(String),
     #[error("a thread cannot be started: {0}")]
@@ -47,7 +57,10 @@ impl From<serde_json::Error> for Fault {
 impl Fault {
     /// Nothing of the failed transaction or read remains.
     pub(crate) fn before_commit(&self) -> StoreError {
-        let text = self.to_string();
+        let mut text = self.to_string();
+        if let Self::Sql(error) = self {
+            text.push_str(restore_hint(error));
+        }
         match self {
             Self::Row(_) => StoreError::Corrupt(text),
             Self::Sql(error) => match error.sqlite_error_code() {
@@ -101,6 +114,16 @@ impl Misread for Fault {
     }
 }
 
+/// What to do about a file that is damaged.
+fn restore_hint(error: &Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "; docs/backup.md says how to restore it from a backup"
+        }
+        _ => "",
+    }
+}
+
 /// How a failed COMMIT is answered. A full disk is noticed before the commit record is written, and a busy one before
 /// anything is; any other failure may have happened after.
 pub(crate) fn failed_commit(error: rusqlite::Error) -> StoreError {
@@ -143,6 +166,8 @@ mod tests {
     #[test]
     fn damage_is_told_apart_from_trouble() {
         assert!(matches!(Fault::from(failure(ffi::SQLITE_CORRUPT)).before_commit(), StoreError::Corrupt(_)));
+        let damaged = Fault::from(failure(ffi::SQLITE_NOTADB)).before_commit().to_string();
+        assert!(damaged.ends_with("docs/backup.md says how to restore it from a backup"), "{damaged}");
         assert!(matches!(Fault::Row("no".to_owned()).before_commit(), StoreError::Corrupt(_)));
         assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
         assert!(!Fault::from(failure(ffi::SQLITE_CORRUPT)).is_of_one_row());

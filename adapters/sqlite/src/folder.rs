@@ -3,8 +3,16 @@
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::error::OpenError;
+
+/// How long a start waits for the process before it. The lock is not handed on to a child's program, for the file is closed on exec;
+/// but a child that is between fork and exec when its parent is killed holds it until it gets there.
+const FREE_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Held for as long as any connection is open. The operating system lets go of it when the process dies.
 #[derive(Debug)]
@@ -18,11 +26,19 @@ impl Folder {
         let failed = |error| OpenError::Folder { path: path.to_owned(), error };
         private_folder(path).map_err(failed)?;
         let lock = private_file().create(true).truncate(false).open(path.join("lock")).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        let began = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path: path.to_owned(), _lock: lock }),
+                Err(TryLockError::WouldBlock) if began.elapsed() < FREE_WITHIN => std::thread::park_timeout(LOOK_EVERY),
+                Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -55,7 +71,7 @@ pub(crate) fn private_database(path: &Path) -> io::Result<()> {
     }
 }
 
-fn private_file() -> OpenOptions {
+pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]
@@ -102,6 +118,33 @@ mod tests {
         }
         drop((store, effects));
         SqliteStore::open(&folder, Arc::new(ManualClock::default())).expect("and it is opened again");
+    }
+
+    #[test]
+    fn a_start_waits_for_the_lock_of_a_process_that_is_about_to_end() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Folder::claim(place.path()).unwrap();
+        let (looked, second) = std::thread::scope(|scope| {
+            let began = Instant::now();
+            let second = scope.spawn(|| Folder::claim(place.path()));
+            std::thread::park_timeout(Duration::from_millis(200));
+            drop(first);
+            (began, second.join().unwrap())
+        });
+        assert!(second.is_ok(), "{second:?}");
+        assert!(looked.elapsed() < FREE_WITHIN);
+    }
+
+    #[test]
+    fn a_child_does_not_keep_the_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Folder::claim(place.path()).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        drop(first);
+        let again = private_file().open(place.path().join("lock")).unwrap().try_lock();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(again.is_ok(), "{again:?}");
     }
 
     #[test]

@@ -6,10 +6,13 @@
 
 pub mod backup;
 mod checkpoint;
+mod commit_mark;
 mod connection;
+mod continuity;
 mod effects;
 mod error;
 mod folder;
+mod log_scan;
 mod readers;
 mod reads;
 mod row;
@@ -19,7 +22,10 @@ mod sheet;
 mod store;
 mod writer;
 
+pub use commit_mark::Position;
+pub use continuity::Loss;
 pub use effects::SqliteEffects;
 pub use error::OpenError;
 pub use folder::private_folder;
+pub use log_scan::BrokenLog;
 pub use store::{Options, SqliteStore};

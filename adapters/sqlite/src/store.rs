@@ -29,19 +29,23 @@ use rusqlite::Transaction;
 use tokio::sync::watch;
 
 use crate::checkpoint::{LogBounds, LogKeeper};
+use crate::commit_mark::CommitMark;
+use crate::continuity::Loss;
 use crate::error::{Fault, OpenError};
 use crate::folder::Folder;
 use crate::readers::Readers;
 use crate::sheet::Sheet;
-use crate::writer::{Fatal, Writer};
-use crate::{connection, reads, schema};
+use crate::writer::{Fatal, Progress, Writer};
+use crate::{connection, continuity, reads, schema};
 
-/// How much room the database may take.
+/// How a data folder is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Largest size of the database file. Writes beyond it fail as if the disk were full. One that is larger already stays as
     /// large as it is.
     pub bytes_max: Option<u64>,
+    /// Go on with what is left where acknowledged commits are missing. Else such a folder is not opened.
+    pub accept_loss: bool,
 }
 
 /// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
@@ -52,6 +56,7 @@ pub struct SqliteStore {
     fatal: Arc<Fatal>,
     unreadable: Arc<Unreadable>,
     searched: Mutex<Option<tenants::Search>>,
+    loss: Option<Loss>,
     /// Dropped last: the folder is free when nobody uses its files any more.
     _folder: Folder,
 }
@@ -69,10 +74,19 @@ impl SqliteStore {
 
     pub fn open_with(folder: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let folder = Folder::claim(folder)?;
+        let loss = continuity::examine(&folder)?;
+        if let Some(loss) = loss.clone().filter(|_| !options.accept_loss) {
+            return Err(OpenError::Lost { path: folder.path().to_owned(), loss });
+        }
         let database = folder.database();
         let fatal = Arc::new(watch::Sender::new(None));
         let mut conn = connection::writing(&database)?;
         schema::migrate(&mut conn)?;
+        continuity::begin(&conn)?;
+        if let Some(loss) = &loss {
+            tracing::warn!(%loss, "acknowledged work is missing, and the loss was accepted");
+            continuity::accept(&conn)?;
+        }
         // Left by a process that ended while it overwrote free pages.
         conn.execute("DELETE FROM blanks", [])?;
         if let Some(bytes) = options.bytes_max {
@@ -81,15 +95,23 @@ impl SqliteStore {
         let readers = Readers::start(&database)?;
         let log =
             LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
-        let writer = Writer::start(conn, Arc::clone(&clock), log, Arc::clone(&fatal))?;
+        let position = continuity::position(&conn)?;
+        let mark = CommitMark::begin(folder.path(), position);
+        let writer = Writer::start(conn, Arc::clone(&clock), log, Progress { position, mark }, Arc::clone(&fatal))?;
         let unreadable = Arc::default();
-        Ok(Self { readers, writer, clock, fatal, unreadable, searched: Mutex::default(), _folder: folder })
+        Ok(Self { readers, writer, clock, fatal, unreadable, searched: Mutex::default(), loss, _folder: folder })
     }
 
     /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
     /// with whatever arrived meanwhile.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
+    }
+
+    /// What was missing when the folder was opened, if that was accepted. Tokens given out since may be given out again, so a new
+    /// timeline must begin before any job runs.
+    pub fn loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
     }
 
     /// Set when the disk did not confirm a write. Nothing is written from then on, and the process must stop: only a

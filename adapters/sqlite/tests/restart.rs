@@ -173,7 +173,9 @@ async fn a_second_store_on_the_same_folder_is_refused_until_the_first_is_gone() 
 #[tokio::test]
 async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
     let stage = Stage::new();
-    let store = SqliteStore::open_with(stage.folder(), stage.clock(), Options { bytes_max: Some(300 * 4096) }).unwrap();
+    let store =
+        SqliteStore::open_with(stage.folder(), stage.clock(), Options { bytes_max: Some(300 * 4096), ..Options::default() })
+            .unwrap();
     let mut accepted = 0;
     let error = loop {
         let batch = stage.ended_lives(&format!("batch-{accepted}"), 20);

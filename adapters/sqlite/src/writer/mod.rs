@@ -34,7 +34,9 @@ use ledger::{Draft, InForce, LaneIds};
 use task::{Task, Work};
 
 use crate::checkpoint::LogKeeper;
+use crate::commit_mark::{CommitMark, Position};
 use crate::error::{Fault, OpenError, failed_commit};
+use crate::row::stored;
 
 /// Changes in one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 8_192;
@@ -55,6 +57,7 @@ impl Writer {
         conn: Connection,
         clock: Arc<dyn Clock>,
         log: LogKeeper,
+        progress: Progress,
         fatal: Arc<Fatal>,
     ) -> Result<Self, OpenError> {
         let truth = Draft { book: Book::read(&conn)?, in_force: InForce::read(&conn)? };
@@ -69,6 +72,7 @@ impl Writer {
             totals: Arc::clone(&totals),
             commits: Arc::clone(&commits),
             log,
+            progress,
             log_says_too_much: false,
             fatal,
         };
@@ -129,6 +133,28 @@ impl Drop for Alarm {
     }
 }
 
+/// How far commits went, by the database and by the mark beside it.
+pub(crate) struct Progress {
+    pub(crate) position: Position,
+    pub(crate) mark: CommitMark,
+}
+
+impl Progress {
+    /// Inside the transaction that is to be counted.
+    fn count(&self, conn: &Connection) -> rusqlite::Result<()> {
+        let commits = stored(self.position.commits + 1);
+        conn.prepare_cached("UPDATE continuity SET commits = ?1")?.execute([commits])?;
+        Ok(())
+    }
+
+    /// After its sync, before anyone is answered.
+    fn committed(&mut self, last_seq: i64) {
+        self.position.commits += 1;
+        self.position.last_seq = last_seq;
+        self.mark.advance(self.position);
+    }
+}
+
 /// What the writing thread works with.
 struct Desk {
     conn: Connection,
@@ -139,6 +165,7 @@ struct Desk {
     totals: Arc<Mutex<Totals>>,
     commits: Arc<AtomicU64>,
     log: LogKeeper,
+    progress: Progress,
     /// Something was erased, and the log still has it.
     log_says_too_much: bool,
     fatal: Arc<Fatal>,
@@ -221,6 +248,7 @@ impl Desk {
 
     fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Written, Failed> {
         self.execute("BEGIN IMMEDIATE")?;
+        let changes_before = self.conn.total_changes();
         let mut draft = self.truth.clone();
         let mut ledger = Ledger::open(&self.conn, &mut draft, &mut self.lanes, self.clock.now())?;
         for task in group {
@@ -232,8 +260,16 @@ impl Desk {
         if draft.book != self.truth.book {
             draft.book.write(&self.conn)?;
         }
+        // A transaction that changed nothing stays free of a sync.
+        let counted = self.conn.total_changes() > changes_before;
+        if counted {
+            self.progress.count(&self.conn)?;
+        }
         self.execute("COMMIT").map_err(|fault| self.commit_failed(fault))?;
         self.commits.fetch_add(1, Ordering::Relaxed);
+        if counted {
+            self.progress.committed(draft.book.last_seq);
+        }
         Ok(Written { draft, erased })
     }
 

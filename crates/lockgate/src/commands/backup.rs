@@ -16,7 +16,7 @@ use crate::error::{CliError, Exit};
 use crate::output::{Output, bytes};
 use crate::size;
 use manifest::{MANIFEST, Manifest};
-pub(crate) use restore::Restore;
+pub(crate) use restore::{Restore, new_timeline};
 
 /// Secrets that belong to what the databases say: without them API keys and findings mean nothing.
 const SECRETS: [&str; 2] = ["auth.key", "finding.key"];

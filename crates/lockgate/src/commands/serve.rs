@@ -54,6 +54,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "LOCKGATE_DISK_LIMIT", hide_env_values = true, value_parser = size::bytes, value_name = "BYTES")]
     disk_limit: Option<u64>,
 
+    /// Start although acknowledged work is missing in the data folder, and go on with what is left; docs/backup.md says more
+    #[arg(long)]
+    accept_loss: bool,
+
     /// What this process does
     #[arg(long, value_enum, value_delimiter = ',', default_value = "all", value_name = "ROLES")]
     roles: Vec<Role>,
@@ -234,7 +238,7 @@ impl Serve {
         if self.lost_after < LOST_AFTER_MIN {
             return Err(CliError::Usage("--lost-after must be at least 3s".to_owned()));
         }
-        self.check_disk_limit()?;
+        self.check_folder_flags()?;
         self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
         self.relay.check(cast, self.servers.is_shared()?)?;
@@ -242,10 +246,13 @@ impl Serve {
         self.check_addresses()
     }
 
-    fn check_disk_limit(&self) -> Result<(), CliError> {
+    fn check_folder_flags(&self) -> Result<(), CliError> {
         let text = match self.disk_limit {
             Some(bytes) if bytes < DISK_LIMIT_MIN => "--disk-limit must be at least 1M",
             Some(_) if self.servers.is_shared()? => "--disk-limit is for a folder of its own, not for PostgreSQL",
+            _ if self.accept_loss && self.servers.is_shared()? => {
+                "--accept-loss is for a folder of its own, not for PostgreSQL"
+            }
             _ => return Ok(()),
         };
         Err(CliError::Usage(text.to_owned()))

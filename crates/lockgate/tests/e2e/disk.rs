@@ -33,8 +33,12 @@ struct Small {
 async fn server_with_room_for(pages: u64) -> Small {
     let folder = TempDir::new().expect("a folder");
     let clock = Arc::new(ManualClock::default());
-    let store =
-        SqliteStore::open_with(folder.path(), clock.clone(), Options { bytes_max: Some(pages * 4096) }).expect("opened");
+    let store = SqliteStore::open_with(
+        folder.path(),
+        clock.clone(),
+        Options { bytes_max: Some(pages * 4096), ..Options::default() },
+    )
+    .expect("opened");
     let ports = Ports {
         store: Arc::new(store),
         lanes: Arc::new(MemoryLanes::default()),

@@ -158,7 +158,11 @@ async fn fill(from: &Path, aside: &Path, manifest: &Manifest) -> Result<(u64, u6
 }
 
 /// Jobs that go on, and rows of the audit trail.
-async fn new_timeline<S: Store>(store: &S, subject: &str, detail: &serde_json::Value) -> Result<(u64, u64), CliError> {
+pub(crate) async fn new_timeline<S: Store>(
+    store: &S,
+    subject: &str,
+    detail: &serde_json::Value,
+) -> Result<(u64, u64), CliError> {
     let verified = verify_trail(store).await.map_err(ApiError::from)?;
     if let Some(broken) = verified.broken {
         return Err(CliError::Conflict(format!("the audit trail of what was brought back is broken: {broken}")));

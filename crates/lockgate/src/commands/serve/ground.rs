@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::Serve;
 use super::numbers;
+use crate::commands::backup::new_timeline;
 use crate::error::CliError;
 use crate::servers::Servers;
 
@@ -36,14 +37,19 @@ impl Serve {
     ) -> Result<Ground, CliError> {
         match self.servers.shared()? {
             Some(servers) => self.together(&servers, entropy, registry).await,
-            None => self.alone(clock, registry),
+            None => self.alone(clock, registry).await,
         }
     }
 
-    fn alone(&self, clock: &Arc<dyn Clock>, registry: &mut Registry) -> Result<Ground, CliError> {
-        let options = Options { bytes_max: self.disk_limit };
+    async fn alone(&self, clock: &Arc<dyn Clock>, registry: &mut Registry) -> Result<Ground, CliError> {
+        let options = Options { bytes_max: self.disk_limit, accept_loss: self.accept_loss };
         let store = SqliteStore::open_with(&self.data, clock.clone(), options);
         let store = store.map_err(|error| CliError::Usage(error.to_string()))?;
+        if let Some(loss) = store.loss() {
+            // The database is in an earlier state, as after a restore: workers may hold tokens that it would give out again.
+            let detail = serde_json::json!({ "accepted_loss": loss.to_string() });
+            new_timeline(&store, "accepted loss", &detail).await?;
+        }
         let (fatal, store) = (store.fatal(), Arc::new(store));
         numbers::of_sqlite(registry, &store);
         let (lanes, bus) = (Arc::new(MemoryLanes::default()), Arc::new(MemoryBus::default()));
