@@ -14,6 +14,7 @@ mod glob;
 pub mod hex;
 pub mod ids;
 pub mod job;
+pub mod json;
 pub mod lane;
 pub mod limits;
 pub mod output;

@@ -2,6 +2,7 @@
 
 mod child;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
@@ -21,6 +22,7 @@ use crate::timeouts::Timeouts;
 use crate::trace::TraceParent;
 use crate::verdict::ApprovalTerms;
 
+pub use crate::json::Json;
 pub use child::ChildOf;
 
 /// Labels that say where a job may run: the worker must match them.
@@ -39,49 +41,6 @@ const RESERVED_IDS: [&str; 3] = [RunId::PREFIX, "comp-", JobId::SCHEDULED_PREFIX
 /// Whether a label says where its job may run.
 pub(crate) fn is_about_placement(label: &str) -> bool {
     [PREFERRED_POOL, PREFERRED_WORKER].contains(&label) || PLACEMENT_LABELS.iter().any(|prefix| label.starts_with(prefix))
-}
-
-/// JSON text that was parsed once and is carried unparsed from then on. Inside of other JSON it is a text.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Json(Arc<str>);
-
-impl Json {
-    /// Takes text that must be one JSON value.
-    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str::<serde::de::IgnoredAny>(text)?;
-        Ok(Self(text.into()))
-    }
-
-    /// Takes text that was checked before it was stored.
-    pub fn trusted(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
-    }
-
-    pub fn null() -> Self {
-        Self("null".into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The same value with sorted keys and no spaces.
-    fn canonical(&self) -> String {
-        serde_json::from_str::<serde_json::Value>(&self.0).map_or_else(|_| self.0.to_string(), |value| value.to_string())
-    }
-}
-
-impl fmt::Debug for Json {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Default for Json {
-    fn default() -> Self {
-        Self::null()
-    }
 }
 
 /// What a client sends, before it is checked. Absent means absent: defaults come later and are not hashed.
@@ -357,7 +316,7 @@ impl JobRequest {
             #[serde(skip_serializing_if = "Option::is_none")]
             capability: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            compensation: Option<String>,
+            compensation: Option<Cow<'a, str>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             concurrency_key: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -406,7 +365,7 @@ impl JobRequest {
         let mut digest = Sha256::new();
         digest.update(serde_json::to_vec(&hashed).unwrap_or_default());
         digest.update(b"\n");
-        digest.update(self.payload.canonical());
+        digest.update(self.payload.canonical().as_bytes());
         RequestHash(digest.finalize().into())
     }
 

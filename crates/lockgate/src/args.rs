@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use lockgate_core::limits::SPAN_MS_MAX;
+use lockgate_core::request::Json;
 use lockgate_worker::LeaseLoss;
 
 /// `500ms`, `30s`, `5m`, `2h`, `1d`, and sums such as `1h30m`.
@@ -112,9 +113,9 @@ pub(crate) fn payload(text: &str, stdin: &mut dyn Read) -> Result<Bytes, String>
         }
         None => (text.to_owned(), "--payload"),
     };
-    match serde_json::from_str::<serde::de::IgnoredAny>(&json) {
+    match Json::read(&json) {
         Ok(_) => Ok(Bytes::from(json)),
-        Err(error) => Err(format!("the payload in {source} is not JSON: {error}")),
+        Err(error) => Err(format!("the payload in {source} cannot be taken: {}", error.in_field("payload"))),
     }
 }
 
@@ -186,7 +187,9 @@ mod tests {
     #[test]
     fn a_payload_that_is_not_json_is_refused_before_it_is_sent() {
         let error = payload("{hello}", &mut &b""[..]).expect_err("not JSON");
-        assert!(error.contains("--payload is not JSON"), "{error}");
+        assert!(error.contains("in --payload cannot be taken: payload: must be JSON"), "{error}");
+        let error = payload(r#"{"to":1,"to":2}"#, &mut &b""[..]).expect_err("two faces");
+        assert!(error.contains("payload.to: is given twice"), "{error}");
         assert!(payload("@/no/such/file", &mut &b""[..]).is_err());
     }
 }

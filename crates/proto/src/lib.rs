@@ -13,7 +13,7 @@ pub use dag::{known_run_state, percent, run_changes, run_head, run_whole};
 pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
 pub use output::{output_stage_name, output_verdict_from_wire, output_verdict_to_wire};
-pub use request::new_job;
+pub use request::{json, judged, new_job};
 pub use result::outcome;
 pub use subject::{subject_from_wire, subject_to_wire};
 pub use verdict::{

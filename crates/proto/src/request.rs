@@ -1,5 +1,6 @@
 //! A job as a client sends it.
 
+use lockgate_core::json::JsonError;
 use lockgate_core::request::{FieldError, Json, NewJob};
 use lockgate_core::time::Timestamp;
 
@@ -47,14 +48,22 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
     })
 }
 
-/// One JSON value. No bytes mean absent.
-pub(crate) fn json(field: &str, bytes: &[u8]) -> Result<Option<Json>, FieldError> {
+/// One JSON value from outside. No bytes mean absent.
+pub fn json(field: &str, bytes: &[u8]) -> Result<Option<Json>, FieldError> {
+    taken(field, bytes, Json::parse)
+}
+
+/// One JSON value that was let in before and is to be judged. No bytes mean absent.
+pub fn judged(field: &str, bytes: &[u8]) -> Result<Option<Json>, FieldError> {
+    taken(field, bytes, Json::admitted)
+}
+
+fn taken(field: &str, bytes: &[u8], take: fn(&str) -> Result<Json, JsonError>) -> Result<Option<Json>, FieldError> {
     if bytes.is_empty() {
         return Ok(None);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| FieldError::new(field, format_args!("must be UTF-8: {error}")))?;
-    let json = Json::parse(text).map_err(|error| FieldError::new(field, format_args!("must be JSON: {error}")))?;
-    Ok(Some(json))
+    take(text).map(Some).map_err(|error| error.in_field(field))
 }
 
 /// proto3 has no absent text; an empty one means absent.
@@ -84,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_is_taken_as_the_text_it_came_in() {
+    fn the_payload_is_taken_in_canonical_form() {
         let wire = v1::NewJob { payload_json: r#"{ "b":1, "a":2 }"#.into(), ..v1::NewJob::default() };
         let payload = new_job(wire).expect("accepted").payload.expect("given");
-        assert_eq!(payload.as_str(), r#"{ "b":1, "a":2 }"#);
+        assert_eq!(payload.as_str(), r#"{"a":2,"b":1}"#);
         assert_eq!(&crate::json_bytes(&payload)[..], payload.as_str().as_bytes());
     }
 

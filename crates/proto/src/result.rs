@@ -32,15 +32,17 @@ fn succeeded(json: &[u8]) -> Outcome {
         return Outcome::Succeeded { result: Json::null() };
     }
     if json.len() > PAYLOAD_BYTES_MAX {
-        return fatal(&format!("the result has {} bytes; at most {PAYLOAD_BYTES_MAX} are kept", json.len()));
+        return too_long(json.len());
     }
     let text = match std::str::from_utf8(json) {
         Ok(text) => text,
         Err(error) => return fatal(&format!("the result is not UTF-8: {error}")),
     };
     match Json::parse(text) {
+        // Written in canonical form, a number may need more room.
+        Ok(result) if result.as_str().len() > PAYLOAD_BYTES_MAX => too_long(result.as_str().len()),
         Ok(result) => Outcome::Succeeded { result },
-        Err(error) => fatal(&format!("the result is not JSON: {error}")),
+        Err(error) => fatal(&format!("the result cannot be kept: {}", error.in_field("result"))),
     }
 }
 
@@ -50,6 +52,10 @@ fn awaiting(wait: &AwaitChildren) -> Outcome {
         Ok(on_timeout) => Outcome::AwaitChildren { timeout: wait.timeout_ms.map(span), on_timeout },
         Err(error) => fatal(&format!("on_timeout of a wait for children {error}")),
     }
+}
+
+fn too_long(bytes: usize) -> Outcome {
+    fatal(&format!("the result has {bytes} bytes; at most {PAYLOAD_BYTES_MAX} are kept"))
 }
 
 fn fatal(error: &str) -> Outcome {
@@ -75,7 +81,10 @@ mod tests {
 
     #[test]
     fn a_result_that_cannot_be_kept_fails_the_job_for_good() {
-        assert!(error_of(b"{".to_vec()).contains("not JSON"));
+        assert!(error_of(b"{".to_vec()).contains("result: must be JSON: EOF"));
+        assert!(error_of(br#"{"a":[{"b":1,"b":2}]}"#.to_vec()).contains("result.a[0].b: is given twice"));
+        assert!(error_of(b"[9007199254740992]".to_vec()).contains("result[0]: is a whole number beyond"));
+        assert!(error_of(format!("[{}1]", "1e15,".repeat(100_000)).into()).contains("1800003 bytes"));
         assert!(error_of(vec![b'"', 0xff, b'"']).contains("not UTF-8"));
         assert!(error_of(vec![b' '; PAYLOAD_BYTES_MAX + 1]).contains("1048577 bytes"));
         assert!(matches!(outcome(None), Outcome::FailedFatal { .. }));

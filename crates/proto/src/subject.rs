@@ -4,7 +4,7 @@ use lockgate_core::ids::{JobId, check_name};
 use lockgate_core::request::{Caller, FieldError, JobRequest, NewJob};
 
 use crate::names::known_priority;
-use crate::request::{json, present};
+use crate::request::{judged, present};
 use crate::v1;
 
 /// The id of a subject that names none. Nothing is counted or stored under it.
@@ -36,7 +36,7 @@ pub fn subject_from_wire(wire: v1::Subject, caller: &Caller) -> Result<JobReques
         errors.push(error);
         None
     });
-    let payload = json("payload", &wire.payload_json).unwrap_or_else(|error| {
+    let payload = judged("payload", &wire.payload_json).unwrap_or_else(|error| {
         errors.push(error);
         None
     });

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::error::JobError;
 
-/// The job's input, as the client sent it: JSON.
+/// The job's input: JSON in canonical form, the very bytes that were hashed and judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload(Bytes);
 

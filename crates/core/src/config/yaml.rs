@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::error::{Place, Report};
+use crate::json::number_fault;
 
 /// Largest policy file. It is kept in every snapshot and sent to every replica.
 pub(crate) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -63,7 +64,6 @@ pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
         _ => {}
     }
     let number = text.strip_prefix('+').unwrap_or(text);
-    let numeric = number.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
     if let Ok(number) = number.parse::<i64>() {
         return number.into();
     }
@@ -71,8 +71,32 @@ pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
         return number.into();
     }
     match number.parse::<f64>() {
-        Ok(float) if numeric && float.is_finite() => float.into(),
+        Ok(float) if begins_like_a_number(text) && float.is_finite() => float.into(),
         _ => text.into(),
+    }
+}
+
+/// Words such as `inf` and `nan` do not.
+fn begins_like_a_number(text: &str) -> bool {
+    let number = text.strip_prefix('+').unwrap_or(text);
+    number.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Longest number that an error shows.
+const NUMBER_CHARS_SHOWN: usize = 40;
+
+/// Reports every number in what errors call `name` that would not keep its value (docs/json.md).
+pub(crate) fn check_numbers(node: &Node, name: &str, report: &mut Report) {
+    match &node.value {
+        Value::Scalar { text, plain: true } if begins_like_a_number(text) => {
+            if let Some(fault) = number_fault(text) {
+                let shown: String = text.chars().take(NUMBER_CHARS_SHOWN).collect();
+                report.refuse_new(node.at, format!("{shown} in {name} {fault}; put it in quotes and send it as text"));
+            }
+        }
+        Value::Scalar { .. } => {}
+        Value::List(items) => items.iter().for_each(|item| check_numbers(item, name, report)),
+        Value::Map(entries) => entries.iter().for_each(|entry| check_numbers(&entry.value, name, report)),
     }
 }
 
@@ -247,6 +271,25 @@ mod tests {
         let mut report = Report::new("p.yaml");
         let root = parse("[~, true, '1', 1, -2, 1.5, no, 1e3, .5, a-, nan, 0x10]", &mut report).unwrap();
         assert_eq!(root.to_json(), serde_json::json!([null, true, "1", 1, -2, 1.5, "no", 1000.0, 0.5, "a-", "nan", "0x10"]));
+    }
+
+    #[test]
+    fn a_number_that_would_change_is_refused_with_its_line() {
+        let told = |text: &str, mut report: Report| {
+            let root = parse(text, &mut report).unwrap();
+            check_numbers(&root, "payload", &mut report);
+            report.into_errors().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let text = "a: 9007199254740991\nb: [9007199254740992]\nc: '9007199254740993'\nd: {e: 1e400}\nf: inf\n";
+        assert_eq!(
+            told(text, Report::new("p.yaml")),
+            [
+                "p.yaml:2: 9007199254740992 in payload is a whole number beyond ±9007199254740991 (2^53 - 1), which not every \
+                 reader keeps exact; put it in quotes and send it as text",
+                "p.yaml:4: 1e400 in payload is too large for a double; put it in quotes and send it as text",
+            ]
+        );
+        assert_eq!(told(text, Report::of_stored("p.yaml")), Vec::<String>::new(), "what was taken before stays");
     }
 
     #[test]

@@ -40,10 +40,10 @@ impl Action {
     /// that one language rules both.
     pub fn request(&self, of: &JobRequest) -> JobRequest {
         let payload = format!(
-            r#"{{"value":{},"detail":{},"job_topic":{}}}"#,
-            quoted(&self.value),
+            r#"{{"detail":{},"job_topic":{},"value":{}}}"#,
             self.detail.as_str(),
-            quoted(of.topic.as_str())
+            quoted(of.topic.as_str()),
+            quoted(&self.value)
         );
         JobRequest { topic: format!("action.{}", self.kind.as_str()).into(), payload: Json::trusted(payload), ..of.clone() }
     }

@@ -146,7 +146,10 @@ fn read_request(node: &Node, report: &mut Report) -> Option<JobRequest> {
     let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
     let new = NewJob {
         topic: topic.unwrap_or_default(),
-        payload: fields.get("payload").map(|node| Json::trusted(node.to_json().to_string())),
+        payload: fields.get("payload").map(|node| {
+            yaml::check_numbers(node, "payload", report);
+            Json::trusted(node.to_json().to_string())
+        }),
         priority: fields.get("priority").and_then(|node| read::choice(node, "priority", &priorities, report)),
         labels: fields.get("labels").map_or_else(BTreeMap::new, |node| read_labels(node, report)),
         capability,

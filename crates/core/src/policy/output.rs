@@ -72,6 +72,12 @@ struct OutputRule {
     content: Content,
 }
 
+/// Of a result, the copy must be JSON by the rule for all results: two names may have become the same one. An error text need
+/// not be JSON at all.
+fn kept(text: &str, clean: &str) -> Option<Json> {
+    if Json::read(text).is_ok() { Json::parse(clean).ok() } else { Some(Json::trusted(clean)) }
+}
+
 impl OutputPolicy {
     /// Whether results are to be checked. It is asked first; an operator's setting may overrule it.
     pub fn enabled(&self) -> bool {
@@ -123,7 +129,7 @@ impl OutputPolicy {
         verdict.findings = rule.content.selections().flat_map(|selection| scan(selection).findings).collect();
         verdict.findings.sort_by_key(|finding| (finding.offset, finding.length));
         if rule.decision == OutputDecision::Redact {
-            verdict.redacted = redact(&rule.content, text, key).map(Json::trusted);
+            verdict.redacted = redact(&rule.content, text, key).and_then(|clean| kept(text, &clean));
             if verdict.redacted.is_none() {
                 verdict.decision = OutputDecision::Quarantine;
                 verdict.reason = format!("{}; held back because it could not be redacted safely", rule.reason).into();

@@ -21,18 +21,19 @@ pub(super) enum Payload<'a> {
     Map(Entries<'a>),
 }
 
-/// By name, each name once: of several the last one in the text counts.
+/// By name, each name once.
 #[derive(Debug, Default)]
 pub(super) struct Entries<'a>(Vec<(Cow<'a, str>, Payload<'a>)>);
 
 impl<'a> Entries<'a> {
-    fn new(mut entries: Vec<(Cow<'a, str>, Payload<'a>)>) -> Self {
+    /// None if a name stands twice. No such payload is let in; an earlier version took them, and what its worker would make of
+    /// one cannot be told.
+    fn new(mut entries: Vec<(Cow<'a, str>, Payload<'a>)>) -> Option<Self> {
         if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
-            entries.reverse();
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-            entries.dedup_by(|(a, _), (b, _)| a == b);
         }
-        Self(entries)
+        let distinct = entries.is_sorted_by(|(a, _), (b, _)| a < b);
+        distinct.then_some(Self(entries))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Payload<'a>> {
@@ -127,7 +128,8 @@ impl<'de> Visitor<'de> for Reading {
             let Payload::Text(name) = name else { return Err(de::Error::custom("a name must be a text")) };
             entries.push((name, inner));
         }
-        Ok(Payload::Map(Entries::new(entries)))
+        let entries = Entries::new(entries).ok_or_else(|| de::Error::custom("a name stands twice in an object"))?;
+        Ok(Payload::Map(entries))
     }
 }
 
@@ -169,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn of_a_name_given_twice_the_last_one_counts() {
-        let payload = Payload::parse(r#"{"b":1,"a":2,"b":3,"a":4,"c":5,"a":6}"#).unwrap();
-        assert_eq!(to_json(&*payload.to_val()), Ok(json!({"a": 6, "b": 3, "c": 5})));
-        let Payload::Map(entries) = payload else { panic!("an object is a map") };
-        assert_eq!(entries.len(), 3);
+    fn a_payload_of_an_earlier_version_with_a_name_given_twice_cannot_be_judged() {
+        let error = Payload::parse(r#"{"a":[{"b":1,"a":2,"b":3}]}"#).unwrap_err();
+        assert!(error.to_string().contains("a name stands twice in an object"), "{error}");
+        let payload = Payload::parse(r#"{"b":1,"c":5,"a":6}"#).unwrap();
+        assert_eq!(to_json(&*payload.to_val()), Ok(json!({"a": 6, "b": 1, "c": 5})));
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Schedule {
             }),
             (Target::Run(id), Work::Dag(work)) => self.scope(key).and_then(|scope| {
                 let params = scope.fill(&work.params, "params")?;
+                Json::of(&params).map_err(|error| error.in_field("params").to_string())?;
                 let DagWork { name, version, .. } = work;
                 Ok(Begin::Run(RunAsk { id: id.clone(), dag: name.clone(), version: *version, params }))
             }),
@@ -96,10 +97,11 @@ pub(super) fn is_forgotten(slot: &Slot, now: Timestamp, keep: Duration) -> bool 
 
 pub(super) fn new_job(work: &JobWork, scope: &Scope) -> Result<NewJob, String> {
     let payload = scope.fill(&work.payload, "payload")?;
+    let payload = Json::of(&payload).map_err(|error| error.in_field("payload").to_string())?;
     let key = work.concurrency_key.as_ref().map(|key| scope.fill_plain(key, "concurrency_key")).transpose()?;
     Ok(NewJob {
         topic: work.topic.to_string(),
-        payload: Some(Json::trusted(payload.to_string())),
+        payload: Some(payload),
         priority: work.priority,
         labels: scope.fill_map(&work.labels, "labels")?,
         env: scope.fill_map(&work.env, "env")?,

@@ -235,7 +235,10 @@ fn record(order: &RunOrder) -> (Action, Value) {
 /// What a rerun changes must fit the definition together with what it keeps.
 fn check_params(order: &RunOrder, view: &RunView) -> Result<(), ApiError> {
     let RunOrder::Rerun { params, .. } = order else { return Ok(()) };
-    let kept = serde_json::from_str::<serde_json::Map<String, Value>>(view.run.head.params.as_str()).unwrap_or_default();
+    let kept = match view.run.head.params.value() {
+        Ok(Value::Object(kept)) => kept,
+        Ok(_) | Err(_) => serde_json::Map::new(),
+    };
     let merged: serde_json::Map<String, Value> = kept.into_iter().chain(params.clone()).collect();
     view.dag.check_params(&Value::Object(merged)).map(|_| ()).map_err(ApiError::Invalid)
 }

@@ -7,14 +7,14 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{Action, ActionKind, Job};
 use lockgate_core::limits::BATCH_JOBS_MAX;
 use lockgate_core::policy::FailMode;
-use lockgate_core::request::{Caller, FieldError, JobRequest, Json};
+use lockgate_core::request::{Caller, FieldError, JobRequest};
 use lockgate_core::verdict::{Decision, Verdict};
 use lockgate_engine::ApiError;
 use lockgate_ports::{OutputContent, SnapshotKind};
 use lockgate_proto::v1::check_request::What;
 use lockgate_proto::v1::output_policy_server::OutputPolicy;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernel;
-use lockgate_proto::{explanation_to_wire, output_verdict_to_wire, subject_from_wire, v1, verdict_to_wire};
+use lockgate_proto::{explanation_to_wire, json, judged, output_verdict_to_wire, subject_from_wire, v1, verdict_to_wire};
 use tonic::Request;
 
 use super::lists::{invalid, present};
@@ -122,7 +122,7 @@ impl KernelService {
     async fn check_action(&self, caller: &Caller, wire: v1::Action) -> Result<Arc<Verdict>, ApiError> {
         let kind = ActionKind::ALL.into_iter().find(|kind| kind.as_str() == wire.kind);
         let kind = kind.ok_or_else(|| ApiError::invalid("kind", "must be tool, url or command"))?;
-        let detail = json("detail", &wire.detail_json).map_err(invalid)?;
+        let detail = json("detail", &wire.detail_json).map_err(invalid)?.unwrap_or_default();
         let action = Action { kind, value: wire.value.into(), detail };
         self.0.engine.check_action(caller, &wire.job_id.into(), wire.token.into(), action).await
     }
@@ -176,16 +176,7 @@ fn counted(subject: v1::Subject, caller: &Caller) -> Result<JobRequest, Vec<Fiel
 
 fn content(subject: Option<v1::Subject>, result: &[u8], caller: &Caller) -> Result<OutputContent, ApiError> {
     let request = Arc::new(asked(subject, caller)?);
-    Ok(OutputContent { request, result: json("result", result).map_err(invalid)? })
-}
-
-/// One JSON value; no bytes mean null.
-fn json(field: &str, bytes: &[u8]) -> Result<Json, FieldError> {
-    if bytes.is_empty() {
-        return Ok(Json::null());
-    }
-    let text = std::str::from_utf8(bytes).map_err(|error| FieldError::new(field, format_args!("must be UTF-8: {error}")))?;
-    Json::parse(text).map_err(|error| FieldError::new(field, format_args!("must be JSON: {error}")))
+    Ok(OutputContent { request, result: judged("result", result).map_err(invalid)?.unwrap_or_default() })
 }
 
 fn numbered(at: usize, errors: Vec<FieldError>) -> ApiError {

@@ -160,5 +160,7 @@ fn map(json: &[u8]) -> Result<Map<String, Value>, ApiError> {
     if json.is_empty() {
         return Ok(Map::new());
     }
-    serde_json::from_slice(json).map_err(|error| ApiError::invalid("params", format_args!("must be a JSON map: {error}")))
+    let text =
+        std::str::from_utf8(json).map_err(|error| ApiError::invalid("params", format_args!("must be UTF-8: {error}")))?;
+    dags::params(text).map_err(invalid)
 }

@@ -13,6 +13,7 @@ use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, StartRun};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -40,9 +41,9 @@ pub(super) struct StartBody {
     dag: String,
     /// The latest, if absent. The run stays with it.
     version: Option<u32>,
-    #[serde(default)]
-    #[schema(value_type = serde_json::Value)]
-    params: Map<String, Value>,
+    /// A map; by the rule for payloads each name stands once, and numbers keep their value.
+    #[schema(value_type = Option<serde_json::Value>)]
+    params: Option<Box<RawValue>>,
     /// The same key with the same request is the same run.
     idempotency_key: Option<String>,
     /// Every node does its work, also where what came of the same work before could stand for it.
@@ -63,10 +64,9 @@ pub(super) struct CancelRunBody {
 pub(super) struct RerunBody {
     /// Nodes to run again, with all that come after them.
     from: Vec<String>,
-    /// Parameters to change.
-    #[serde(default)]
-    #[schema(value_type = serde_json::Value)]
-    params: Map<String, Value>,
+    /// Parameters to change: a map, by the rule for payloads.
+    #[schema(value_type = Option<serde_json::Value>)]
+    params: Option<Box<RawValue>>,
     /// Every node does its work, also where what came of the same work before could stand for it.
     #[serde(default)]
     fresh: bool,
@@ -127,7 +127,7 @@ pub(super) async fn start(
 ) -> Answer<Response> {
     key.put_into(&mut body.idempotency_key)?;
     let StartBody { dag, version, params, idempotency_key, fresh } = body;
-    let start = StartRun { dag, version, params: Value::Object(params), idempotency_key, fresh };
+    let start = StartRun { dag, version, params: Value::Object(map(params)?), idempotency_key, fresh };
     let started = shared.engine.start_run(&caller, start).await?;
     let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(with_status(status, Started::from(started)))
@@ -239,7 +239,8 @@ pub(super) async fn rerun(
     Path(id): Path<String>,
     Sent(body): Sent<RerunBody>,
 ) -> Answer<Json<Run>> {
-    change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params: body.params, fresh: body.fresh }).await
+    let params = map(body.params)?;
+    change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params, fresh: body.fresh }).await
 }
 
 /// Put an undo right that is stuck: call it done, or try it once more.
@@ -252,6 +253,11 @@ pub(super) async fn resolve(
     Sent(body): Sent<ResolveBody>,
 ) -> Answer<Json<Run>> {
     change(&shared, &caller, id, dags::resolve(body.node, body.item, body.retry)).await
+}
+
+/// None at all is an empty map.
+fn map(params: Option<Box<RawValue>>) -> Answer<Map<String, Value>> {
+    params.map_or_else(|| Ok(Map::new()), |raw| dags::params(raw.get()).map_err(|error| vec![error].into()))
 }
 
 async fn change(shared: &Shared, caller: &Caller, id: String, order: RunOrder) -> Answer<Json<Run>> {

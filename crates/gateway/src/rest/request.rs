@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::part;
+use super::body::{each_once, part};
 use crate::queries;
 use crate::submit::Read;
 
@@ -43,15 +43,16 @@ impl From<PriorityName> for Priority {
 #[schema(as = NewJob)]
 pub(super) struct JobBody {
     topic: String,
-    /// Any JSON value; kept exactly as it is sent.
+    /// Any JSON value in which each name of an object stands once and each number keeps its value as a double: whole numbers
+    /// within ±9007199254740991, others with at most 17 significant digits. Kept in canonical form: sorted names, no spaces.
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
     /// Chosen by the client, it is an idempotency key of its own.
     job_id: Option<String>,
     priority: Option<PriorityName>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     labels: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     env: BTreeMap<String, String>,
     pub(super) idempotency_key: Option<String>,
     max_attempts: Option<u32>,
@@ -155,7 +156,7 @@ pub(super) struct ReplayBody {
     priority: Option<PriorityName>,
     reason: Option<String>,
     /// Labels that the job must have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     labels: BTreeMap<String, String>,
     /// Only say what would be replayed.
     #[serde(default)]
@@ -168,10 +169,22 @@ pub(super) struct ReplayBody {
 
 impl JobBody {
     pub(super) fn read(self) -> Read {
+        let mut errors = Vec::new();
+        let mut json = |field: &str, raw: Option<Box<RawValue>>| match raw.map(|raw| Json::parse(raw.get())).transpose() {
+            Ok(json) => json,
+            Err(error) => {
+                errors.push(error.in_field(field));
+                None
+            }
+        };
+        let (payload, compensation) = (json("payload", self.payload), json("compensation", self.compensation));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         Ok(NewJob {
             job_id: self.job_id,
             topic: self.topic,
-            payload: self.payload.map(|raw| Json::trusted(Box::<str>::from(raw))),
+            payload,
             priority: self.priority.map(Into::into),
             labels: self.labels,
             env: self.env,
@@ -187,7 +200,7 @@ impl JobBody {
             traceparent: self.traceparent,
             concurrency_key: self.concurrency_key,
             workflow_id: self.workflow_id,
-            compensation: self.compensation.map(|raw| Json::trusted(Box::<str>::from(raw))),
+            compensation,
         })
     }
 }

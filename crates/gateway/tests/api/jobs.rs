@@ -19,7 +19,7 @@ async fn a_submitted_job_is_acknowledged_and_readable() {
     assert_eq!(reply.json, json!({ "job_id": "mine", "state": "SCHEDULED", "ack": "fsynced", "existing": false }));
 
     let reply = server.get("/v1/jobs/mine").await;
-    assert!(reply.text.contains(r#""payload":{"b": 1,  "a": 2.0}"#), "the payload is kept as sent: {reply:?}");
+    assert!(reply.text.contains(r#""payload":{"a":2.0,"b":1}"#), "the payload is kept in canonical form: {reply:?}");
     let job = &reply.json;
     let expected = [
         ("tenant", json!("default")),

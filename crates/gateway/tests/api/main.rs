@@ -11,6 +11,7 @@ mod dashboard;
 mod dead_letters;
 mod doors;
 mod events;
+mod exact_json;
 mod forged;
 mod fuzz;
 mod greedy;

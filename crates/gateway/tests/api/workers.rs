@@ -80,7 +80,7 @@ async fn results_that_cannot_be_kept_fail_the_job_and_say_why() {
     let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
     let too_long = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX));
     for (outcome, why) in
-        [(None, "without an outcome"), (Some(succeeded("{")), "not JSON"), (Some(succeeded(&too_long)), "bytes")]
+        [(None, "without an outcome"), (Some(succeeded("{")), "must be JSON"), (Some(succeeded(&too_long)), "bytes")]
     {
         let id = server.submit(echo()).await;
         worker.run_one(outcome).await;

@@ -7,7 +7,7 @@ use super::super::{Compensation, JobTemplate, Template, keys};
 use super::named;
 use crate::config::Report;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Entry, Node as Yaml, Value};
+use crate::config::yaml::{self, Entry, Node as Yaml, Value};
 use crate::ids::{JobId, Topic};
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
@@ -109,7 +109,10 @@ struct Common {
 impl Common {
     fn read(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Self {
         let topic = fields.get("topic").and_then(|node| named(node, "topic", report));
-        let payload = fields.get("payload").map(|node| Template::read(node, "payload", found));
+        let payload = fields.get("payload").map(|node| {
+            yaml::check_numbers(node, "payload", report);
+            Template::read(node, "payload", found)
+        });
         let attempts = fields.get("max_attempts");
         let mut entries = |key: &str| fields.get(key).map(|node| templates(node, key, found, report)).unwrap_or_default();
         Self {

@@ -52,7 +52,10 @@ fn read_dag(root: &Yaml, text: &str, report: &mut Report) -> Option<Dag> {
     let at_once = fields.get("max_parallelism");
     let timeout = fields.get("timeout").and_then(|node| read::span(node, "timeout", 1..=SPAN_MS_MAX, report));
     let mut found = Found::default();
-    let output = fields.get("output").map(|node| Template::read(node, "output", &mut found));
+    let output = fields.get("output").map(|node| {
+        yaml::check_numbers(node, "output", report);
+        Template::read(node, "output", &mut found)
+    });
     let entries = fields.need("nodes", report).and_then(|node| read::some_entries(node, "nodes", report));
     if let Some(more) = entries.unwrap_or_default().get(NODES_MAX) {
         report.refuse(more.at, format!("a DAG has at most {NODES_MAX} nodes; make a DAG of its own of some of them"));

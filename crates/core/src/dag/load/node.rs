@@ -10,7 +10,7 @@ use super::super::template::Found;
 use super::super::{Delay, Expression, ForEach, ITEMS_MAX, Join, MinSuccess, Node, OnFail, SubDag, Template, Work, keys};
 use super::{AT_ONCE_MAX, job, named};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Entry, Node as Yaml, Value};
+use crate::config::yaml::{self, Entry, Node as Yaml, Value};
 use crate::config::{Place, Report};
 use crate::limits::SPAN_MS_MAX;
 
@@ -198,7 +198,10 @@ fn sub_dag(fields: Fields<'_>, own: Option<&str>, found: &mut Found, report: &mu
         report.refuse(node.at, "a DAG cannot be a node of itself; name another");
     }
     let given = fields.get("params").and_then(|node| read::some_entries(node, "params", report)).unwrap_or_default();
-    let param =
-        |entry: &Entry| (entry.key.clone(), Template::read(&entry.value, &format!("parameter {:?}", entry.key), found));
-    Some(SubDag { params: given.iter().map(param).collect(), dag: Arc::from(dag?) })
+    let mut param = |entry: &Entry| {
+        let name = format!("parameter {:?}", entry.key);
+        yaml::check_numbers(&entry.value, &name, report);
+        (entry.key.clone(), Template::read(&entry.value, &name, found))
+    };
+    Some(SubDag { params: given.iter().map(&mut param).collect(), dag: Arc::from(dag?) })
 }

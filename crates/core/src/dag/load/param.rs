@@ -3,7 +3,7 @@
 use super::super::{Param, ParamKind, keys};
 use crate::config::Report;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Entry, Node as Yaml, Value};
+use crate::config::yaml::{self, Entry, Node as Yaml, Value};
 
 pub(super) fn read_all(node: &Yaml, report: &mut Report) -> Vec<Param> {
     let entries = read::some_entries(node, "params", report).unwrap_or_default();
@@ -20,7 +20,10 @@ fn read(entry: &Entry, report: &mut Report) -> Option<Param> {
     let fields = Fields::of(&entry.value, &keys::PARAM, report)?;
     let kind = fields.need("type", report).and_then(|node| kind(node, "type", report));
     let description = fields.get("description").and_then(|node| read::text(node, "description", report));
-    let default = fields.get("default").map(|node| (node.to_json(), node.at));
+    let default = fields.get("default").map(|node| {
+        yaml::check_numbers(node, &format!("the default of {:?}", entry.key), report);
+        (node.to_json(), node.at)
+    });
     if let (Some(kind), Some((value, at))) = (kind, &default)
         && let Some(refusal) = kind.refusal(value)
     {

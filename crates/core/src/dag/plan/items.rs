@@ -26,9 +26,7 @@ impl Step<'_> {
         let now = self.now;
         match self.live.evaluate_items(node, each) {
             Err(failure) => self.end(key, NodeState::Failed, None, Some(failure)),
-            Ok(list) => {
-                let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
-                let list = Json::trusted(Value::Array(list).to_string());
+            Ok((list, count)) => {
                 self.change(key, |row| {
                     row.state = NodeState::Running;
                     row.began_at = Some(now);
@@ -57,15 +55,18 @@ impl Step<'_> {
 }
 
 impl Live {
-    fn evaluate_items(&self, node: NodeIx, each: &ForEach) -> Result<Vec<Value>, Failure> {
+    /// The list, and how many items it has.
+    fn evaluate_items(&self, node: NodeIx, each: &ForEach) -> Result<(Json, u32), Failure> {
         let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
         let refused = |message: String| Failure::new(Reason::Failed, message);
         let list = each.items.evaluate(&self.scope(&nodes, None)).map_err(|error| refused(format!("for_each: {error}")))?;
-        let Value::Array(list) = list else { return Err(refused("for_each: it is not a list".to_owned())) };
-        if list.len() > ITEMS_MAX {
-            return Err(refused(format!("for_each: the list has {} items, at most {ITEMS_MAX} are possible", list.len())));
+        let Value::Array(items) = &list else { return Err(refused("for_each: it is not a list".to_owned())) };
+        if items.len() > ITEMS_MAX {
+            return Err(refused(format!("for_each: the list has {} items, at most {ITEMS_MAX} are possible", items.len())));
         }
-        Ok(list)
+        let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let list = Json::of(&list).map_err(|error| refused(error.in_field("for_each").to_string()))?;
+        Ok((list, count))
     }
 
     fn items_end(&self, node: NodeIx) -> Option<(NodeState, Option<Failure>)> {
@@ -105,7 +106,10 @@ impl Live {
             return Some(expanded.clone());
         }
         let items = self.run.nodes.get(&NodeKey::of(node))?.items.as_ref()?;
-        let list = serde_json::from_str(items.list.as_str()).unwrap_or_default();
+        let list = match items.list.value() {
+            Ok(Value::Array(list)) => list,
+            Ok(_) | Err(_) => Vec::new(),
+        };
         let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
         let expanded = Arc::new(Expanded { list, nodes });
         self.expanded.insert(node, expanded.clone());

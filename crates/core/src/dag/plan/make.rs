@@ -103,11 +103,12 @@ impl Live {
             let value = template.fill(scope).map_err(|error| failed(format!("params.{name}: {error}")))?;
             Ok((name.clone(), value))
         };
-        let params = sub.params.iter().map(fill).collect::<Result<serde_json::Map<_, _>, Failure>>()?;
+        let params = Value::Object(sub.params.iter().map(fill).collect::<Result<_, Failure>>()?);
+        Json::of(&params).map_err(|error| failed(error.in_field("params").to_string()))?;
         Ok(SubRun {
             id: child_id(&head.id, key, self.round(key.node)),
             dag: sub.dag.clone(),
-            params: Value::Object(params),
+            params,
             parent: Parent { run: head.id.clone(), node: key.node, item: key.item, depth },
         })
     }
@@ -176,7 +177,7 @@ pub(in crate::dag) fn saga_marks(workflow: &str, labels: &mut BTreeMap<String, S
 
 fn payload(template: &Template, scope: &Scope<'_>) -> Result<Json, String> {
     let value = template.fill(scope).map_err(|error| format!("payload: {error}"))?;
-    Ok(Json::trusted(value.to_string()))
+    Json::of(&value).map_err(|error| error.in_field("payload").to_string())
 }
 
 fn texts(

@@ -240,7 +240,7 @@ pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (
 impl Live {
     /// Counts everything anew from the rows.
     pub fn new(dag: Arc<Dag>, run: Run) -> Self {
-        let params = serde_json::from_str(run.head.params.as_str()).unwrap_or_default();
+        let params = run.head.params.value().unwrap_or_default();
         Self::with(dag, run, params)
     }
 

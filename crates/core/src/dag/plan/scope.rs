@@ -48,7 +48,7 @@ impl Live {
         let read: Vec<NodeIx> = (0..self.total()).filter(|node| self.dag.node(*node).read).collect();
         let nodes = self.nodes_seen(&read, None);
         let output = template.fill(&self.scope(&nodes, None)).map_err(|error| format!("output: {error}"))?;
-        Ok(Some(Json::trusted(output.to_string())))
+        Json::of(&output).map(Some).map_err(|error| error.in_field("output").to_string())
     }
 
     /// Whether a node's output has a reader. Its own undo may be one.
@@ -70,5 +70,5 @@ impl Live {
 }
 
 fn read(output: Option<&Json>) -> Value {
-    output.and_then(|output| serde_json::from_str(output.as_str()).ok()).unwrap_or(Value::Null)
+    output.and_then(|output| output.value().ok()).unwrap_or(Value::Null)
 }

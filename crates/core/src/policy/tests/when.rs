@@ -16,8 +16,9 @@ fn full() -> JobRequest {
         new.risk_tags = ["pii".into()].into();
         new.requires = ["gpu".into()].into();
         new.labels.insert("env".into(), "prod".into());
-        new.payload =
-            Json::parse(r#"{"amount":50,"big":18446744073709551615,"rate":0.5,"items":[{"n":1},{"n":2}],"none":null}"#).ok();
+        // A number that large is taken no more, and may still be stored.
+        let text = r#"{"amount":50,"big":18446744073709551615,"rate":0.5,"items":[{"n":1},{"n":2}],"none":null}"#;
+        new.payload = Some(Json::trusted(text));
         caller.actor_type = Some("agent".into());
     })
 }
@@ -117,4 +118,28 @@ fn the_largest_expressions_accepted_fit_a_small_stack() {
         }
     };
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap();
+}
+
+/// A fixed walk over all doubles: the same ones in every run, and no two alike.
+fn doubles() -> impl Iterator<Item = f64> {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    std::iter::repeat_with(move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from_bits(seed ^ (seed >> 29))
+    })
+    .filter(|double| double.is_finite())
+}
+
+#[test]
+fn a_number_in_a_payload_is_the_number_that_a_condition_writes() {
+    // Of all magnitudes, and between 0 and 1 as most are.
+    let usual = doubles().map(|double| (double.to_bits() >> 11) as f64 / (1_u64 << 53) as f64);
+    let all: Vec<f64> = doubles().take(5_000).chain(usual.take(5_000)).collect();
+    let wrong = |double: &&f64| {
+        let payload = Json::parse(&format!("{{\"x\":{double:?}}}")).ok();
+        let verdict = outcome(&format!("payload.x == {double:?}"), &request(|new, _| new.payload = payload));
+        verdict.decision != Decision::Allow
+    };
+    let wrong: Vec<&f64> = all.iter().filter(wrong).collect();
+    assert_eq!(wrong.len(), 0, "of {}, such as {:?}", all.len(), wrong.first());
 }

@@ -67,7 +67,7 @@ fn read_job(node: &Node, found: &mut Found, report: &mut Report) -> Option<JobWo
     let mut map = |key: &str| fields.get(key).map(|node| texts(node, key, found, report)).unwrap_or_default();
     let (labels, env) = (map("labels"), map("env"));
     let key = fields.get("concurrency_key").and_then(|node| holed(node, "concurrency_key", found, report));
-    let payload = fields.get("payload").map(|node| json(node, "payload", found)).unwrap_or_default();
+    let payload = fields.get("payload").map(|node| json(node, "payload", found, report)).unwrap_or_default();
     Some(JobWork {
         topic: topic?.into(),
         payload,
@@ -90,7 +90,7 @@ fn read_dag(node: &Node, found: &mut Found, report: &mut Report) -> Option<DagWo
     let version = fields.get("version").and_then(|node| read::count(node, "version", u32::MAX, report));
     let params = fields.get("params").map(|node| {
         read::entries(node, "params", report);
-        json(node, "params", found)
+        json(node, "params", found, report)
     });
     Some(DagWork { name: name?.into(), version, params: params.unwrap_or_default() })
 }
@@ -122,7 +122,8 @@ fn texts(node: &Node, key: &str, found: &mut Found, report: &mut Report) -> BTre
 }
 
 /// JSON whose texts may have holes.
-fn json(node: &Node, name: &str, found: &mut Found) -> Value {
+fn json(node: &Node, name: &str, found: &mut Found, report: &mut Report) -> Value {
+    yaml::check_numbers(node, name, report);
     check_holes(node, name, found);
     node.to_json()
 }

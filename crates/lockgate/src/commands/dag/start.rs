@@ -1,6 +1,7 @@
 //! Starting a run.
 
 use clap::Args;
+use lockgate_core::request::Json;
 use lockgate_core::trace::{BadParent, TraceParent};
 use lockgate_proto::v1;
 use serde_json::{Map, Value};
@@ -88,12 +89,20 @@ pub(super) fn params(map: Option<&str>, single: Vec<(String, String)>) -> Result
         None => Map::new(),
         Some(text) => {
             let json = args::payload(text, &mut std::io::stdin()).map_err(CliError::Usage)?;
-            serde_json::from_slice(&json)
-                .map_err(|error| CliError::Usage(format!("--params must be a JSON map: {error}")))?
+            // Standard input and files are text, or they would not have been read.
+            match Json::read(&String::from_utf8_lossy(&json)) {
+                Ok(Value::Object(map)) => map,
+                Ok(_) => return Err(CliError::Usage("--params must be a JSON map".to_owned())),
+                Err(error) => return Err(CliError::Usage(error.in_field("params").to_string())),
+            }
         }
     };
     for (name, text) in single {
-        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        let value = match Json::read(&text) {
+            Ok(value) => value,
+            Err(error) if error.is_syntax() => Value::String(text),
+            Err(error) => return Err(CliError::Usage(error.in_field(&format!("params.{name}")).to_string())),
+        };
         params.insert(name, value);
     }
     Ok(Value::Object(params).to_string().into())
@@ -113,6 +122,16 @@ mod tests {
         let all = read(Some(r#"{"a":1,"b":2}"#), &[("b", "3"), ("c", "s3://x"), ("d", "\"4\"")]);
         assert_eq!(all, serde_json::json!({ "a": 1, "b": 3, "c": "s3://x", "d": "4" }));
         assert_eq!(read(None, &[]), serde_json::json!({}));
+    }
+
+    #[test]
+    fn a_number_that_would_change_is_refused_and_not_taken_for_text() {
+        let told = |text: &str| match params(None, vec![("id".to_owned(), text.to_owned())]) {
+            Err(CliError::Usage(told)) => told,
+            other => format!("{other:?}"),
+        };
+        assert!(told("9007199254740993").starts_with("params.id: is a whole number beyond"), "{}", told("9007199254740993"));
+        assert!(told(r#"{"a":1,"a":2}"#).starts_with("params.id.a: is given twice"));
     }
 
     #[test]

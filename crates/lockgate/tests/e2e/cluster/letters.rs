@@ -108,6 +108,13 @@ async fn a_letter_becomes_a_job_of_the_key_that_stands_for_letters() {
     assert_eq!((&shown["tenant"], &shown["actor"]), (&"acme".into(), &"bus".into()), "the key's, not the letter's word");
     gateway.wait_for_output(&["--api-key", &admin, "--tenant", "acme", "get", &first.job_id], "SUCCEEDED").await;
 
+    let two_faced = v1::NewJob { payload_json: r#"{"to":"evil","to":"ok"}"#.into(), ..noop() };
+    let refused = sender.ask(&[("Nats-Msg-Id", "m-two-faced")], vec![two_faced]).await.1;
+    assert!(
+        matches!(&refused[..], [Item::Error(error)] if error.message.contains("payload.to: is given twice")),
+        "{refused:?}"
+    );
+
     let (head, items) = sender.ask(&[("Nats-Msg-Id", "m-2"), ("x-lockgate-tenant", "other")], vec![noop()]).await;
     assert!(items.is_empty() && head.contains("Nats-Service-Error-Code: 400"), "out of the key's reach: {head}");
 

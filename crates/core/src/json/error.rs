@@ -1,0 +1,109 @@
+//! Why a text is not taken, and where in it the reason lies.
+
+use std::fmt;
+
+use super::DEPTH_MAX;
+use super::number::NumberFault;
+use crate::request::FieldError;
+
+/// Longest name that a path shows whole.
+const NAME_CHARS_SHOWN: usize = 64;
+
+/// Why a text is not taken.
+#[derive(Debug)]
+pub struct JsonError {
+    /// From the innermost step out.
+    steps: Vec<Step>,
+    flaw: Flaw,
+}
+
+#[derive(Debug)]
+enum Step {
+    Name(String),
+    Place(usize),
+}
+
+#[derive(Debug)]
+pub(super) enum Flaw {
+    /// In the words of the usual parser, with line and column.
+    Syntax(String),
+    Twice,
+    Number(NumberFault),
+    Surrogate,
+    Depth,
+}
+
+impl From<Flaw> for JsonError {
+    fn from(flaw: Flaw) -> Self {
+        Self { steps: Vec::new(), flaw }
+    }
+}
+
+impl JsonError {
+    /// The same, one name further out.
+    pub(super) fn within_name(mut self, name: &str) -> Self {
+        self.steps.push(Step::Name(name.to_owned()));
+        self
+    }
+
+    /// The same, one list further out.
+    pub(super) fn within_list(mut self, place: usize) -> Self {
+        self.steps.push(Step::Place(place));
+        self
+    }
+
+    /// The text is no JSON at all.
+    pub fn is_syntax(&self) -> bool {
+        matches!(self.flaw, Flaw::Syntax(_))
+    }
+
+    /// As an error of the field that the text came in, with the path inside of it: `payload.items[2].to`.
+    pub fn in_field(&self, field: &str) -> FieldError {
+        match &self.flaw {
+            Flaw::Syntax(message) => FieldError::new(field, format_args!("must be JSON: {message}")),
+            flaw => FieldError::new(format!("{field}{}", Path(&self.steps)), flaw),
+        }
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.flaw, self.steps.is_empty()) {
+            (Flaw::Syntax(_), _) | (_, true) => write!(f, "{}", self.flaw),
+            (flaw, false) => write!(f, "{}: {flaw}", Path(&self.steps).to_string().trim_start_matches('.')),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(message) => f.write_str(message),
+            Self::Twice => f.write_str("is given twice; a name may stand once in an object"),
+            Self::Number(fault) => write!(f, "{fault}; send it as text"),
+            Self::Surrogate => f.write_str("has half of a surrogate pair, which is no character"),
+            Self::Depth => write!(f, "is nested deeper than {DEPTH_MAX} levels"),
+        }
+    }
+}
+
+struct Path<'a>(&'a [Step]);
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().rev().try_for_each(|step| match step {
+            Step::Place(place) => write!(f, "[{place}]"),
+            Step::Name(name) if is_plain(name) => write!(f, ".{name}"),
+            Step::Name(name) if name.chars().count() > NAME_CHARS_SHOWN => {
+                write!(f, "[{:?}…]", name.chars().take(NAME_CHARS_SHOWN).collect::<String>())
+            }
+            Step::Name(name) => write!(f, "[{name:?}]"),
+        })
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    (1..=NAME_CHARS_SHOWN).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
