@@ -18,6 +18,10 @@ pub const SPAN_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
 pub const CHILDREN_MAX: u64 = 10_000;
 /// Most jobs that may stand above one another: a handler that submits itself comes to an end.
 pub const CHILD_DEPTH_MAX: u32 = 8;
+/// How long a worker may take to stop an attempt whose time is over. What its run did is not undone before: see
+/// [`Leaving`](crate::job::Leaving). Shorter, and an undo may overtake what it undoes; longer, and a run waits for a worker that
+/// neither answers nor is closed.
+pub const LETTING_GO: Duration = Duration::from_secs(30);
 /// Longest error text kept from a worker; the rest is cut.
 pub const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// Most jobs a worker may hold beyond its slots: more would keep jobs from workers that are free.

@@ -1,11 +1,13 @@
 //! A run of either kind: of a DAG, which has a plan, or the saga of plain jobs, which has none. Whoever moves runs treats
 //! them alike.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::plan::{Awaited, Implied, Live, News, Next, Order, Refusal};
 use super::saga::{Saga, outline};
 use super::{Dag, NodeKey, NodeRun, NodeState, Run};
+use crate::ids::SessionId;
 use crate::job::Failure;
 use crate::time::Timestamp;
 
@@ -62,6 +64,16 @@ impl Flow {
         either!(self, flow => flow.lost(keys, now))
     }
 
+    /// Sessions of workers that it waits for before it undoes anything.
+    pub fn leaving(&self) -> BTreeSet<&SessionId> {
+        either!(self, flow => flow.leaving())
+    }
+
+    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<Next> {
+        either!(self, flow => flow.left(closed, now))
+    }
+
     /// What this node waits for could not begin. Only a DAG starts anything but undos.
     pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<Next> {
         match self {
@@ -99,7 +111,7 @@ impl Flow {
         match self {
             Self::Dag(live) => {
                 let began = row.job.is_some() || row.child.is_some();
-                live.dag().node(key.node).compensation.is_some() && began && row.state == NodeState::Succeeded
+                live.dag().node(key.node).compensation.is_some() && began && (row.state == NodeState::Succeeded || row.late)
             }
             Self::Saga(_) => row.entry.is_some(),
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NodeIx;
 use crate::ids::{ActorId, JobId, RunId};
-use crate::job::Failure;
+use crate::job::{Failure, Leaving};
 use crate::request::Json;
 use crate::time::Timestamp;
 
@@ -108,12 +108,21 @@ pub struct NodeRun {
     /// undone like what succeeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// Workers that attempts of its job were taken from and that may still be at work on them. Nothing of the run is undone
+    /// before they are through: one that was done all the same is to be undone in its turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<Leaving>,
 }
 
 impl NodeRun {
     /// G-4: the output, unless it was quarantined. The undo of the node's own work may still need that one.
     pub fn shown_output(&self) -> Option<&Json> {
         self.output.as_ref().filter(|_| self.state == NodeState::Succeeded && !self.tainted)
+    }
+
+    /// When all attempts that were taken from their workers count as over, whatever is heard of them. None if they are.
+    pub(super) fn left_by(&self) -> Option<Timestamp> {
+        self.leaving.iter().map(|leaving| leaving.until).max()
     }
 }
 

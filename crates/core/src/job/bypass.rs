@@ -53,7 +53,7 @@ impl Job {
         if self.life.state.is_terminal() || self.in_output_check() || !on_its_way {
             return Ok(transition);
         }
-        transition.stop_worker();
+        transition.stop_worker(env.now);
         Ok(transition.next_attempt(env.now, env))
     }
 }

@@ -12,7 +12,7 @@ impl Job {
             return Err(Illegal::OutputCheck);
         }
         let mut transition = Transition::from(self);
-        transition.stop_worker();
+        transition.stop_worker(env.now);
         let message = note.map_or_else(|| format!("cancelled by {actor}").into(), |note| clipped(&note));
         transition.event(EventKind::Cancelled, env.now, |event| {
             event.actor = Some(actor);

@@ -15,7 +15,7 @@ impl Job {
         if let Some(deadline) = self.life.deadline_at.filter(|at| *at <= env.now) {
             let mut transition = Transition::from(self);
             transition.evidence = Evidence::Reached(deadline);
-            transition.stop_worker();
+            transition.stop_worker(env.now);
             return Ok(transition.dead(JobState::Timeout, past_its_deadline(), env.now));
         }
         if let Some(over) = self.approval_expired(env).or_else(|| self.waited_too_long(env)) {
@@ -33,7 +33,7 @@ impl Job {
         if binding.timeout_at <= env.now {
             let mut transition = Transition::from(self);
             transition.evidence = Evidence::Reached(binding.timeout_at);
-            transition.stop_worker();
+            transition.stop_worker(env.now);
             return Ok(transition.timed_out(env));
         }
         Err(Illegal::NotDue)

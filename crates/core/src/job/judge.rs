@@ -21,7 +21,7 @@ impl Job {
             // The policy moved while the attempt was on its way. Started or not, what is no longer allowed is called back.
             JobState::Dispatched if !env.judgement_allows(&self.life) => {
                 let mut transition = Transition::from(self);
-                transition.stop_worker();
+                transition.stop_worker(env.now);
                 transition.event(EventKind::AttemptLost, env.now, |event| event.reason = Some(Reason::Revoked));
                 Ok(transition.next_attempt(env.now, env))
             }

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use super::{Env, EventKind, Illegal, Job, JobState, LostAttempt, OutputCheck, OutputStage, Transition};
+use super::{Env, EventKind, Evidence, Illegal, Job, JobState, Leaving, LostAttempt, OutputCheck, OutputStage, Transition};
 use crate::ids::AttemptToken;
+use crate::limits::LETTING_GO;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::Json;
+use crate::time::Timestamp;
 
 /// Attempts that are remembered after they were taken away, the latest ones. Those before had their time.
 pub(super) const TAKEN_MAX: usize = 8;
@@ -16,6 +18,24 @@ pub(super) const TAKEN_MAX: usize = 8;
 impl Job {
     fn was_taken(&self, token: &AttemptToken) -> Option<&LostAttempt> {
         self.life.taken.iter().find(|taken| taken.token == *token)
+    }
+
+    /// Of a job of a run: the attempt was taken from its worker, and no report of it ends or moves the job.
+    pub fn is_taken(&self, token: &AttemptToken) -> bool {
+        self.was_taken(token).is_some()
+    }
+
+    /// Of a job of a run: who may still be at work on attempts that no longer count.
+    pub fn leaving(&self) -> impl Iterator<Item = &Leaving> {
+        self.life.taken.iter().filter_map(|taken| taken.leaving.as_ref())
+    }
+
+    /// an attempt that was taken from its worker is surely over. What its run did may be undone once all of them are.
+    pub(super) fn let_go(&self, token: &AttemptToken) -> Result<Transition, Illegal> {
+        self.was_taken(token).filter(|taken| taken.leaving.is_some()).ok_or(Illegal::Superseded)?;
+        let mut transition = Transition::from(self);
+        transition.note_left(token);
+        Ok(transition)
     }
 
     /// The attempt was taken away, and its success is on record.
@@ -56,10 +76,10 @@ impl Job {
         env: &Env<'_>,
     ) -> Result<Transition, Illegal> {
         let taken = self.was_taken(token).filter(|_| self.life.late.is_none() && !self.is_done());
-        let taken = taken.cloned().ok_or(Illegal::Superseded)?;
+        let Some(no) = taken.map(|taken| taken.no) else { return self.let_go(token) };
         let mut transition = Transition::from(self);
-        let no = taken.no;
-        transition.job.life.late = Some(taken);
+        transition.note_left(token);
+        transition.job.life.late = Some(LostAttempt { no, token: token.clone(), leaving: None });
         transition.event(EventKind::DoneLate, env.now, |event| {
             event.late_of = Some(no).filter(|no| *no != event.attempt);
             event.message = Some(format!("attempt {no} was done after it had been taken from its worker").into());
@@ -74,16 +94,28 @@ impl Job {
 }
 
 impl Transition {
-    /// The current attempt is being taken from its worker, who may finish it all the same.
-    pub(super) fn remember_taken(&mut self) {
+    /// The current attempt is being taken from its worker, who may finish it all the same, or be at work on it for a while.
+    pub(super) fn remember_taken(&mut self, now: Timestamp) {
         if self.job.request.run.is_none() {
             return;
         }
+        // A worker that does not have it, and one whose session is closed, are not waited for.
+        let over = matches!(self.evidence, Evidence::Attached { .. } | Evidence::Closed { .. });
         let life = &mut self.job.life;
+        let binding = life.attempt.binding.as_ref().filter(|_| !over);
+        let leaving = binding
+            .map(|binding| Leaving { session: binding.session.clone(), until: binding.timeout_at.max(now) + LETTING_GO });
         if life.taken.len() == TAKEN_MAX {
             life.taken.remove(0);
         }
-        life.taken.push(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() });
+        life.taken.push(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving });
+    }
+
+    /// Nothing of this attempt is under way any more.
+    pub(super) fn note_left(&mut self, token: &AttemptToken) {
+        if let Some(taken) = self.job.life.taken.iter_mut().find(|taken| taken.token == *token) {
+            taken.leaving = None;
+        }
     }
 
     /// The result passes policy like every other: what undoes the work may read it.

@@ -32,7 +32,7 @@ impl Job {
         }
         let mut transition = Transition::from(self);
         transition.evidence = evidence;
-        transition.stop_worker();
+        transition.stop_worker(env.now);
         let life = &mut transition.job.life;
         life.counters.infra_failures += 1;
         let failure = Failure::new(reason, lost_text(reason));
@@ -40,7 +40,7 @@ impl Job {
             return Ok(transition.dead(JobState::Failed, failure, env.now));
         }
         let due_at = env.now + infra_backoff(life.counters.infra_failures, turn, env.jitter, env.limits);
-        let lost = LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() };
+        let lost = LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving: None };
         life.last_error = Some(failure.clone());
         transition.event(EventKind::AttemptLost, env.now, |event| {
             event.reason = Some(reason);

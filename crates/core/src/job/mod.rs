@@ -152,6 +152,18 @@ pub struct Binding {
 pub struct LostAttempt {
     pub no: u32,
     pub token: AttemptToken,
+    /// The worker that it was taken from may still be at work on it. None once it is surely over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<Leaving>,
+}
+
+/// Who may still be at work on an attempt that no longer counts, and until when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// Once this session is closed, the attempt counts as over.
+    pub session: SessionId,
+    /// From then on it counts as over too: its worker had to stop it by itself.
+    pub until: Timestamp,
 }
 
 /// What has been spent. Each budget is separate: a user's retries are not the platform's to spend.
@@ -291,6 +303,8 @@ pub enum Input {
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence, turn: Duration },
     /// Nobody can ever take it as things are, and that was looked at often enough.
     GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },
+    /// An attempt that was taken from its worker is over: the worker says so, or no longer has it, or its session is closed.
+    LetGo { token: AttemptToken },
     /// A timer fired.
     Woken,
     /// Somebody wants it to stop.
@@ -425,6 +439,7 @@ impl Job {
             Input::Settled { life } => self.settled(life),
             Input::Lost { token, reason, evidence, turn } => self.lost(&token, reason, evidence, turn, env),
             Input::GivenUp { reason, message, routing } => self.given_up(reason, message, routing, env),
+            Input::LetGo { token } => self.let_go(&token),
             Input::Woken => self.woken(env),
             Input::Cancel { actor, note } => self.cancelled(actor, note, env),
             Input::Vote(ballot) => self.voted(ballot, env),

@@ -233,6 +233,9 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
     for (n, event) in (before.life.events + 1..).zip(&done.events) {
         assert_eq!(event.n, n, "S-4");
     }
+    if check_let_go(before, input, done) {
+        return;
+    }
     if before.state().is_terminal() {
         match (input, before.state(), after.state()) {
             (Input::Replay { .. }, state, _) if state.is_dead() => {}
@@ -271,6 +274,19 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
     if let Input::Dispatch(_) = input {
         assert!(before.state() == JobState::Scheduled);
     }
+}
+
+/// the word of a worker about an attempt that was taken from it says that it is over, and nothing else changes.
+fn check_let_go(before: &Job, input: &Input, done: &Transition) -> bool {
+    let (Input::Reported(Report { token, .. }) | Input::LetGo { token }) = input else { return false };
+    let after = &done.job;
+    let left = before.is_taken(token) && before.leaving().count() > after.leaving().count();
+    if !left || !after.is_taken(token) || after.life.late != before.life.late {
+        return false;
+    }
+    assert_eq!((after.state(), &after.life.attempt), (before.state(), &before.life.attempt));
+    assert!(done.dead_letter.is_none() && done.result.is_none() && done.effects.is_empty() && done.events.is_empty());
+    true
 }
 
 /// work that was done late is taken down once, and nothing else changes.
@@ -321,6 +337,10 @@ fn check_given_back(before: &Job, input: &Input, done: &Transition) {
     else {
         return;
     };
+    // Of an attempt that was taken from it before, a worker gives nothing back.
+    if check_let_go(before, input, done) {
+        return;
+    }
     let (was, is) = (&before.life, &done.job.life);
     assert_eq!((is.attempt.no, is.counters), (was.attempt.no + 1, was.counters), "A-6");
     let unbegun = *outcome == Outcome::Revoked && was.state == JobState::Dispatched && started_at.is_none();

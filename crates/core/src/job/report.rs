@@ -78,10 +78,12 @@ impl Job {
         let Some(lost) = self.life.lost.as_ref().filter(|lost| news && waiting && lost.token == report.token) else {
             return match report.outcome {
                 Outcome::Succeeded { result } => self.done_late(&report.token, result, report.output, env),
-                _ => Err(Illegal::Superseded),
+                _ => self.let_go(&report.token),
             };
         };
         let mut transition = Transition::from(self);
+        // It counts after all, so it was not taken away.
+        transition.job.life.taken.retain(|taken| taken.token != report.token);
         let counters = &mut transition.job.life.counters;
         counters.infra_failures = counters.infra_failures.saturating_sub(1);
         let mut transition = transition.conclude(report.outcome, report.output, env);

@@ -120,11 +120,11 @@ impl Transition {
     }
 
     /// Tells the worker that holds the current attempt to let go of it.
-    pub(super) fn stop_worker(&mut self) {
+    pub(super) fn stop_worker(&mut self, now: Timestamp) {
         let attempt = &self.job.life.attempt;
         if let Some(binding) = &attempt.binding {
             self.effects.push(Effect::Stop { session: binding.session.clone(), token: attempt.token.clone() });
-            self.remember_taken();
+            self.remember_taken(now);
         }
     }
 

@@ -1,10 +1,10 @@
 //! A worker attaches: its session gets a new epoch, and what it holds is compared with what the Store says it holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, SessionId};
+use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
 use lockgate_core::limits::{PREFETCH_MAX, SLOTS_MAX};
 use lockgate_core::pools::Pools;
@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::outbound::Outbound;
-use super::sessions::{Freed, Held, Leaving, Session};
+use super::sessions::{Freed, Held, Leaving, Left, Session};
 use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
-use crate::commit::Undriven;
+use crate::commit::{Driven, Undriven};
 use crate::damage::Found;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -63,7 +63,7 @@ impl Engine {
         let reconciled = Reconciled::new(&hello, known);
         let stops = inner.strangers(&hello, &reconciled).await?;
         // Whatever number they were sent under, they have arrived.
-        let leaving = stops.iter().map(|item| (item.token.clone(), Leaving::new(item.job_id.clone(), 0))).collect();
+        let leaving = stops.iter().map(|item| (item.token.clone(), Leaving::new(item.job_id.clone(), true, 0))).collect();
         for item in stops {
             let reason = "the attempt no longer counts".into();
             outbound.tell(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
@@ -89,7 +89,7 @@ impl Engine {
         let gone = inner.edge.insert(&hello.session, &edge, session).ok_or_else(|| refused(Unattached::EdgeClosed))?;
         // From here on, whatever fails, dropping this detaches the session.
         let attachment = Attachment { inner: inner.clone(), session: hello.session, epoch, open: far_end.open };
-        inner.free_limits(gone).await;
+        inner.left(gone).await;
         inner.note_started(&attachment.session, &hello.inventory);
         let evidence = Evidence::Attached { session: attachment.session.clone(), epoch };
         inner.lose(&attachment.session, reconciled.lost, &evidence).await?;
@@ -283,8 +283,52 @@ impl Inner {
         Ok(())
     }
 
+    /// Attempts that their worker has nothing of any more: runs that wait for their end hear of it, and what they took is freed.
+    pub(crate) async fn let_go(&self, session: &SessionId, mut tokens: Vec<AttemptToken>) {
+        let untold = self.tell_left(self.edge.left(session, &tokens)).await;
+        // They stay on their way out, and the worker's next beat says the same again.
+        tokens.retain(|token| !untold.contains(token));
+        self.free_places(session, tokens).await;
+    }
+
+    /// The same of attempts whose session does not have them on its way out any more.
+    pub(crate) async fn left(&self, left: Vec<Left>) {
+        let tokens = left.iter().map(|left| left.token.clone()).collect();
+        // A run whose news could not be stored waits until its sweep sees the session closed, or for its time.
+        self.tell_left(left).await;
+        self.free_limits(tokens).await;
+    }
+
+    /// tells the jobs of runs that attempts which were taken from their workers are over. Those whose jobs could not be
+    /// told.
+    async fn tell_left(&self, left: Vec<Left>) -> BTreeSet<AttemptToken> {
+        let of_runs = left.into_iter().filter_map(|left| Some((left.job_of_run?, left.token)));
+        let (ids, tokens): (Vec<JobId>, Vec<AttemptToken>) = of_runs.unzip();
+        if ids.is_empty() {
+            return BTreeSet::new();
+        }
+        match self.drive_left(&ids, &tokens).await {
+            Ok(untold) => untold,
+            Err(error) => {
+                tracing::warn!(%error, "runs could not be told that attempts are over; trying again with the next beat");
+                tokens.into_iter().collect()
+            }
+        }
+    }
+
+    async fn drive_left(&self, ids: &[JobId], tokens: &[AttemptToken]) -> Result<BTreeSet<AttemptToken>, StoreError> {
+        let jobs = self.load_each(ids).await?.into_iter().map(Found::there);
+        let there: Vec<(Arc<Job>, &AttemptToken)> =
+            jobs.zip(tokens).filter_map(|(job, token)| Some((Arc::new(job?), token))).collect();
+        let inputs = there.iter().map(|(job, token)| (job.clone(), Input::LetGo { token: (*token).clone() })).collect();
+        let driven = self.drive(inputs).await?;
+        let untold = |outcome: &Driven| matches!(outcome, Err(Undriven::Contended | Undriven::Refused(_)));
+        let undriven = there.into_iter().zip(driven).filter(|(_, outcome)| untold(outcome));
+        Ok(undriven.map(|((_, token), _)| token.clone()).collect())
+    }
+
     /// Frees what attempts took that are over, now that their worker has nothing of them any more.
-    pub(crate) async fn let_go(&self, session: &SessionId, tokens: Vec<AttemptToken>) {
+    pub(crate) async fn free_places(&self, session: &SessionId, tokens: Vec<AttemptToken>) {
         let mut limits = Vec::new();
         let mut places = false;
         for token in tokens {

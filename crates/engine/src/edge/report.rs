@@ -168,7 +168,7 @@ impl Inner {
             let next = known.as_ref().and_then(|_| driven.next());
             let acknowledged = match next {
                 // On record, so that it can be undone, and no result of the job.
-                Some(Ok(job)) if job.took_late(&result.token) => Acknowledged::Superseded,
+                Some(Ok(job)) if job.is_taken(&result.token) => Acknowledged::Superseded,
                 Some(Ok(_)) => {
                     if let Some((job, noted)) = &known {
                         self.measure(job, *noted, result);
@@ -183,7 +183,7 @@ impl Inner {
             superseded.extend((acknowledged == Acknowledged::Superseded).then(|| result.token.clone()));
             acks.push((result.token.clone(), acknowledged));
         }
-        self.let_go(session, over).await;
+        self.free_places(session, over).await;
         // Whoever ended these left their limits to the worker's word, and this is it.
         self.free_limits(superseded).await;
         Ok(acks)

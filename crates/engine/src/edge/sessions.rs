@@ -118,16 +118,31 @@ impl Held {
 }
 
 /// An attempt on its way out.
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     pub(super) job_id: JobId,
+    /// A run waits for its end before it undoes anything.
+    pub(super) of_run: bool,
     /// That it was sent under.
     pub(super) number: u64,
     pub(super) since: Instant,
 }
 
 impl Leaving {
-    pub(super) fn new(job_id: JobId, number: u64) -> Self {
-        Self { job_id, number, since: Instant::now() }
+    pub(super) fn new(job_id: JobId, of_run: bool, number: u64) -> Self {
+        Self { job_id, of_run, number, since: Instant::now() }
+    }
+}
+
+/// An attempt that its worker has let go of.
+pub(crate) struct Left {
+    pub(crate) token: AttemptToken,
+    /// Its job, if a run waits for its end.
+    pub(crate) job_of_run: Option<JobId>,
+}
+
+impl Left {
+    fn of((token, leaving): (&AttemptToken, &Leaving)) -> Self {
+        Self { token: token.clone(), job_of_run: leaving.of_run.then(|| leaving.job_id.clone()) }
     }
 }
 
@@ -212,7 +227,7 @@ impl Edge {
     /// Takes a session that attached under `edge`. An older attach that was slower does not replace a newer one. Attempts that
     /// it was told to stop before and does not have any more are returned: nobody has freed their limits. None, and it is not
     /// taken, if this is another edge by now: nobody would hear it there.
-    pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: Session) -> Option<Vec<AttemptToken>> {
+    pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: Session) -> Option<Vec<Left>> {
         let mut state = self.state.lock();
         if state.id != *edge {
             return None;
@@ -220,8 +235,8 @@ impl Edge {
         let known = state.sessions.get(id);
         let mut gone = Vec::new();
         if known.is_none_or(|known| known.epoch < session.epoch) {
-            let left = known.iter().flat_map(|known| known.leaving.keys());
-            gone.extend(left.filter(|token| !session.leaving.contains_key(*token)).cloned());
+            let left = known.iter().flat_map(|known| &known.leaving);
+            gone.extend(left.filter(|(token, _)| !session.leaving.contains_key(*token)).map(Left::of));
             if known.is_some_and(|known| known.sent_away) && !session.sent_away {
                 session.send_away();
             }
@@ -250,7 +265,7 @@ impl Edge {
     }
 
     /// Forgets a session that was closed in the Store. Returns what it was still letting go of.
-    pub(crate) fn remove(&self, id: &SessionId, epoch: u64) -> Vec<AttemptToken> {
+    pub(crate) fn remove(&self, id: &SessionId, epoch: u64) -> Vec<Left> {
         let mut state = self.state.lock();
         if state.sessions.get(id).is_none_or(|session| session.epoch != epoch) {
             return Vec::new();
@@ -258,7 +273,14 @@ impl Edge {
         let left = state.sessions.remove(id).map(|session| session.leaving);
         state.roster.remove(id);
         state.ahead.remove(id);
-        left.into_iter().flat_map(BTreeMap::into_keys).collect()
+        left.iter().flatten().map(Left::of).collect()
+    }
+
+    /// Those of these attempts that the session is letting go of.
+    pub(super) fn left(&self, id: &SessionId, tokens: &[AttemptToken]) -> Vec<Left> {
+        let state = self.state.lock();
+        let Some(session) = state.sessions.get(id) else { return Vec::new() };
+        tokens.iter().filter_map(|token| session.leaving.get_key_value(token)).map(Left::of).collect()
     }
 
     /// The stream ended. The session lives on until it is silent for too long.
@@ -285,8 +307,12 @@ impl Edge {
         let job_id = job.request.job_id.clone();
         session.outbound.tell(ToWorker::Stop { job_id, token: token.clone(), reason: reason.into() });
         let sent = session.held.remove(token).filter(|held| held.told);
-        if let Some(binding) = sent.as_ref().and_then(|held| held.job.life.attempt.binding.as_ref()) {
-            session.leaving.insert(token.clone(), Leaving::new(job.request.job_id.clone(), binding.assignment));
+        let number = sent.as_ref().and_then(|held| held.job.life.attempt.binding.as_ref()).map(|binding| binding.assignment);
+        let of_run = job.request.run.is_some();
+        // A run hears that an attempt is over from its worker's word, of one that the worker never got too.
+        if number.is_some() || of_run {
+            let leaving = || Leaving::new(job.request.job_id.clone(), of_run, number.unwrap_or(0));
+            session.leaving.entry(token.clone()).or_insert_with(leaving);
         }
         let leaving = session.leaving.contains_key(token);
         session.dismiss_if_done();

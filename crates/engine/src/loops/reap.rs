@@ -118,10 +118,10 @@ impl Inner {
     /// Closes the session in the Store if nobody attached it anew, then requeues what it held.
     pub(crate) async fn close_and_lose(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         let closed = self.ports.store.close_session(session, epoch).await?;
-        let mut left = self.edge.remove(session, epoch);
+        let left = self.edge.remove(session, epoch);
         if closed {
-            left.extend(self.edge.forget_stranger(session, epoch));
-            self.free_limits(left).await;
+            self.free_limits(self.edge.forget_stranger(session, epoch)).await;
+            self.left(left).await;
             self.lose_all(session, epoch).await?;
         }
         // Else it attached elsewhere, with what it has not let go of: whoever holds it now frees that.

@@ -87,10 +87,10 @@ fn of_a_run(job: &Job, result: Option<Json>) -> Vec<News> {
     let Some(part) = job.request.run.clone() else { return Vec::new() };
     let state = job.state();
     let failure = job.life.last_error.clone().filter(|_| state != JobState::Succeeded);
-    let told =
-        |state, output, failure| News::Job { part: part.clone(), state, output, failure, memo_of: job.memo_of().cloned() };
-    if !job.is_done_late() {
-        return vec![told(state, result, failure)];
-    }
-    vec![told(state, None, failure), told(JobState::Succeeded, result, None)]
+    let late = job.is_done_late();
+    let (output, done) = if late { (None, result) } else { (result, None) };
+    let (memo_of, leaving) = (job.memo_of().cloned(), job.leaving().cloned().collect());
+    let mut told = vec![News::Job { part: part.clone(), state, output, failure, memo_of, leaving }];
+    told.extend(late.then_some(News::Late { part, output: done }));
+    told
 }

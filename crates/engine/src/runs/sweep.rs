@@ -1,8 +1,10 @@
 //! Every live run planned anew, as if nothing were known of it: what a crash left undone is found here.
 
+use std::collections::BTreeSet;
+
 use lockgate_core::dag::plan::{Awaited, Implied};
 use lockgate_core::dag::{Closing, Flow, NodeKey, RunHead};
-use lockgate_core::ids::{JobId, RunId};
+use lockgate_core::ids::{JobId, RunId, SessionId};
 use lockgate_ports::StoreError;
 
 use super::Planned;
@@ -49,8 +51,13 @@ impl Inner {
             let begun = |id: &RunId| implied.runs.iter().any(|child| child.id == *id);
             let mut lost = self.lost_jobs(&live).await?;
             lost.extend(absent.iter().filter(|(_, id)| !begun(id)).map(|(key, _)| *key));
+            let closed = self.closed_meanwhile(&live).await?;
             let now = self.ports.clock.now();
-            let next = if lost.is_empty() { live.replan(now).0 } else { live.lost(&lost, now) };
+            let next = match (lost.is_empty(), closed.is_empty()) {
+                (false, _) => live.lost(&lost, now),
+                (true, false) => live.left(&closed, now),
+                (true, true) => live.replan(now).0,
+            };
             match next {
                 // What follows from it is done when it is committed, and not before.
                 Some(next) => {
@@ -78,6 +85,17 @@ impl Inner {
         self.stop_runs(implied.stop_runs.into_iter().map(|id| (id, undone)).collect()).await;
         let missing = implied.runs.into_iter().filter(|child| absent.iter().any(|(_, id)| *id == child.id));
         self.begin_children(missing.map(|child| (head.clone(), child)).collect()).await;
+    }
+
+    /// Closed sessions of those whose workers it waits for before it undoes anything: whoever closed them could not say so.
+    async fn closed_meanwhile(&self, live: &Flow) -> Result<BTreeSet<SessionId>, StoreError> {
+        let mut waited: BTreeSet<SessionId> = live.leaving().into_iter().cloned().collect();
+        if !waited.is_empty() {
+            for open in self.ports.store.open_sessions().await? {
+                waited.remove(&open.session);
+            }
+        }
+        Ok(waited)
     }
 
     /// Nodes that wait for a run that does not exist.

@@ -215,6 +215,7 @@ async fn a_failure_stops_the_sibling_that_runs_and_undoes_what_was_done_in_rever
     let stop = worker.next().await;
     assert!(matches!(&stop, ToWorker::Stop { job_id, .. } if *job_id == side.job.request.job_id), "{stop:?}");
     stage.run_until(&run, |view| view.run.head.state == RunState::Compensating).await;
+    worker.let_go(side).await;
     let mut undone = Vec::new();
     for _ in 0..2 {
         let undo = worker.take().await;
@@ -249,19 +250,71 @@ async fn a_sibling_that_was_cancelled_and_done_all_the_same_is_undone_with_its_r
         worker.start(side).await;
         if by_people {
             stage.order(&run, RunOrder::Cancel { compensate: true, note: None }).await;
+            stage.run_until(&run, |view| state(view, "bad") == NodeState::Canceled).await;
+            worker.let_go(bad).await;
         } else {
             worker.report(bad, fatal()).await;
         }
-        let ended = stage.run_ends(&run, RunState::Compensated).await;
-        assert_eq!(state(&ended, "side"), NodeState::Canceled);
+        let view = stage.run_until(&run, |view| state(view, "side") == NodeState::Canceled).await;
+        assert_eq!(view.run.head.state, RunState::Compensating, "its worker has not answered yet");
         assert_eq!(worker.report_late(side, done(&json!({ "booking": 7 }))).await, Acknowledged::Superseded);
         let undo = worker.take().await;
         assert_eq!((topic(&undo), payload(&undo)), ("job.undo", json!(7)));
         assert_eq!(worker.report_late(side, done(&json!({ "booking": 7 }))).await, Acknowledged::Superseded);
         worker.report(&undo, done(&json!(null))).await;
         let view = stage.run_ends(&run, RunState::Compensated).await;
+        assert_eq!(state(&view, "side"), NodeState::Canceled, "as its job says");
         let rounds: Vec<u32> = view.run.nodes.values().filter_map(|row| Some(row.undo.as_ref()?.round)).collect();
         assert_eq!(rounds, [0], "nothing is undone twice");
+    }
+}
+
+const CHAIN: &str = "
+version: 1
+dag: chain
+nodes:
+  a: { topic: job.do, payload: a, compensation: { topic: job.undo, payload: a } }
+  b: { needs: [a], topic: job.side, compensation: { topic: job.undo, payload: b } }
+  f: { needs: [a], topic: job.bad, on_fail: compensate }
+";
+
+/// `b` is cancelled while its worker has it: done all the same, given up, or never heard of again.
+#[tokio::test(start_paused = true)]
+async fn what_a_cancelled_node_needed_is_undone_only_when_its_worker_is_through_with_it() {
+    for (word, expected) in [("done", vec!["b", "a"]), ("let go", vec!["a"]), ("gone", vec!["a"])] {
+        let stage = Stage::new();
+        stage.put(CHAIN).await;
+        let mut worker = Hand::attach(&stage.engine, "w", &["job.do", "job.bad", "job.undo"], 8).await;
+        let mut other = Hand::attach(&stage.engine, "other", &["job.side"], 1).await;
+        let run = stage.begin("chain", json!({})).await;
+        let a = worker.take().await;
+        worker.report(&a, done(&json!(null))).await;
+        let b = other.take().await;
+        other.start(&b).await;
+        let f = worker.take().await;
+        worker.report(&f, fatal()).await;
+        let view = stage.run_until(&run, |view| state(view, "b") == NodeState::Canceled).await;
+        assert_eq!(view.run.nodes.values().filter(|row| row.undo.is_some()).count(), 0, "{word}: b may be done yet");
+        match word {
+            "done" => assert_eq!(other.report_late(&b, done(&json!(null))).await, Acknowledged::Superseded),
+            "let go" => other.let_go(&b).await,
+            _ => drop(other),
+        }
+        let mut undone = Vec::new();
+        while undone.len() < expected.len() {
+            let Some(ToWorker::Assign(undos)) = worker.said_now() else {
+                worker.beat().await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            };
+            for undo in &undos {
+                undone.push(payload(undo).as_str().expect("a name").to_owned());
+                worker.report_late(undo, done(&json!(null))).await;
+            }
+        }
+        assert_eq!(undone, expected, "{word}");
+        let view = stage.run_ends(&run, RunState::Compensated).await;
+        assert_eq!(state(&view, "b"), NodeState::Canceled, "{word}: as its job says");
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Bug {
     EntriesForgotten,
     /// The Store tells a workflow last what happened first.
     NewsReversed,
+    /// A run takes an attempt for over as soon as its job is cancelled, whatever its worker does.
+    CancelsBelieved,
     /// The Store does not compare the version of a schedule.
     TurnsNotCompared,
     /// The Store never names certain schedules as due.

@@ -96,3 +96,10 @@ pub(super) fn keep_first_results(first: &mut BTreeMap<JobId, Json>, changes: &mu
         }
     }
 }
+
+/// News of a job that do not say who is still at work on it.
+pub(super) fn believe_cancels(news: &mut NewsRow) {
+    if let Told::Job { job, .. } = &mut news.what {
+        job.life.taken.iter_mut().for_each(|taken| taken.leaving = None);
+    }
+}

@@ -158,6 +158,9 @@ impl Planted {
         let (last_first, mut in_order): (Vec<NewsRow>, Vec<NewsRow>) =
             told.partition(|row| self.is(Bug::NewsReversed) && row.run.is_saga());
         in_order.extend(last_first.into_iter().rev());
+        if self.is(Bug::CancelsBelieved) {
+            in_order.iter_mut().for_each(changes::believe_cancels);
+        }
         if self.is(Bug::UndoSkipped) {
             in_order.iter_mut().for_each(changes::call_cancelled);
         }

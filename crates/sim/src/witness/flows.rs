@@ -1,8 +1,9 @@
 //! Runs of DAGs, as their jobs tell it: what was done, what was undone of it, and in which order.
 
-use lockgate_core::ids::{JobId, RunId};
-use lockgate_core::job::JobState;
+use lockgate_core::ids::{JobId, RunId, SessionId};
+use lockgate_core::job::{JobState, Leaving};
 use lockgate_core::request::RunRef;
+use lockgate_core::time::Timestamp;
 use lockgate_ports::RunChange;
 
 use super::{Books, Part, Witness};
@@ -21,7 +22,7 @@ pub(crate) struct Piece {
 
 impl Books {
     /// A step of a run. The books know it as it was before.
-    pub(super) fn follow_run(&mut self, change: &RunChange) {
+    pub(super) fn follow_run(&mut self, change: &RunChange, now: Timestamp) {
         let run = &change.head.id;
         let closing = self.closing.contains(run);
         if change.head.closing.is_some() {
@@ -33,10 +34,22 @@ impl Books {
             self.require(part.undo || !closing, "R-6 nothing new starts in a run that is closing", || {
                 format!("{id} of {part:?}")
             });
+            let at_work = if part.undo { self.at_work(run, now) } else { None };
+            self.require(at_work.is_none(), "R-5 nothing is undone while a worker may be at work on it", || {
+                format!("{id} while {at_work:?} is at work")
+            });
             // Whatever is tried again had its turn.
             let left = if part.undo && part.round == 0 && !run.is_saga() { self.left_after(part) } else { None };
             self.require(left.is_none(), "R-5 what was done later is undone first", || format!("{id} before {left:?}"));
         }
+    }
+
+    /// A job of the run whose worker has not let go of it, though it was cancelled or taken away, and may be heard of yet.
+    fn at_work(&self, run: &RunId, now: Timestamp) -> Option<JobId> {
+        let open = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.open);
+        let waits = |leaving: &Leaving| leaving.until > now && open(&leaving.session);
+        let mut jobs = self.leaving.get(run).into_iter().flatten().filter(|(_, leaving)| leaving.iter().any(waits));
+        jobs.next().map(|(id, _)| id.clone())
     }
 
     /// Something that came after this node, was done, and is not undone. Of late work a run hears when it hears of it.

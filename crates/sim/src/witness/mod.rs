@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, JobId, RunId, SessionId, TenantId, Topic};
-use lockgate_core::job::JobState;
+use lockgate_core::job::{JobState, Leaving};
 use lockgate_core::schedule::SlotKey;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
@@ -57,6 +57,8 @@ struct Books {
     workers: Arc<Mutex<workers::Workers>>,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
+    /// By run: who may still be at work on attempts of its jobs that no longer count.
+    leaving: BTreeMap<RunId, BTreeMap<JobId, Vec<Leaving>>>,
     /// Lives of which late work was taken down.
     noted: BTreeSet<(JobId, u32)>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,

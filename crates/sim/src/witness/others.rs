@@ -23,7 +23,7 @@ impl Witness {
             books.require(version == before + 1, "R-1 each version of a run is followed by one step", || {
                 format!("{id}: {version} after {before}")
             });
-            books.follow_run(change);
+            books.follow_run(change, now);
             for birth in &change.jobs {
                 books.note(birth, now);
             }

@@ -61,6 +61,7 @@ caught! {
     undos_of_a_workflow_that_are_never_issued = UndosDropped: "everything ends";
     entries_of_a_workflow_that_are_forgotten = EntriesForgotten: "R-8";
     news_that_a_workflow_hears_in_the_wrong_order = NewsReversed: "R-8";
+    undos_that_do_not_wait_for_a_worker_that_was_told_to_stop = CancelsBelieved: "R-5 nothing is undone while";
     edges_that_are_closed_alive = EdgesClosedAlive: "S-1";
     a_session_that_is_closed_under_another_epoch = EpochIgnored: "S-1";
     a_promise_to_a_worker_that_is_forgotten = PromisesForgotten: "A-10";

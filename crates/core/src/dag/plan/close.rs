@@ -1,8 +1,11 @@
 //! A run that does not go on: nothing more starts, what runs is stopped, and once all is still it is over or undone.
 
+use std::collections::BTreeSet;
+
 use super::super::{Closing, NodeIx, NodeKey, NodeState, OnFail, Work};
 use super::Live;
 use super::step::Step;
+use crate::ids::SessionId;
 use crate::job::{Failure, Reason};
 use crate::request::Json;
 use crate::time::Timestamp;
@@ -68,6 +71,9 @@ impl Step<'_> {
 
     /// Timers: delays that are over, and the end of the time the whole run has.
     pub(super) fn wake(&mut self) {
+        while let Some(key) = self.live.left_in_time(self.now) {
+            self.change(key, |row| row.leaving.clear());
+        }
         let head = &self.live.run.head;
         if !head.is_open() {
             return;
@@ -83,7 +89,22 @@ impl Step<'_> {
     }
 }
 
+impl Step<'_> {
+    /// Sessions that are closed have nothing under way.
+    pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
+        let keys: Vec<NodeKey> = self.live.tally.leaving.iter().map(|(_, key)| *key).collect();
+        for key in keys {
+            self.change(key, |row| row.leaving.retain(|leaving| !closed.contains(&leaving.session)));
+        }
+    }
+}
+
 impl Live {
+    /// A row whose attempts had to be over by now, wherever their workers are.
+    fn left_in_time(&self, now: Timestamp) -> Option<NodeKey> {
+        self.tally.leaving.first().filter(|(until, _)| self.undoes() && *until <= now).map(|(_, key)| *key)
+    }
+
     /// A run that undoes its work when a node fails does so too when its time is over.
     pub(super) fn closing_at_deadline(&self) -> Closing {
         let nodes = &self.dag.nodes;

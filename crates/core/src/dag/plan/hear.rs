@@ -10,7 +10,7 @@ use super::sweep::awaited;
 use super::undo::was_quarantined;
 use super::{Live, News};
 use crate::ids::JobId;
-use crate::job::{Failure, JobState, Reason};
+use crate::job::{Failure, JobState, Leaving, Reason};
 use crate::request::{Json, RunRef};
 
 impl Step<'_> {
@@ -19,10 +19,12 @@ impl Step<'_> {
             News::Job { part, .. } if part.run != self.live.run.head.id => {}
             News::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
             News::Job { state, .. } if !state.is_terminal() => {}
-            News::Job { part, state, output, failure, memo_of } => {
+            News::Job { part, state, output, failure, memo_of, leaving } => {
                 self.note_memo(part, memo_of.as_ref());
+                self.note_leaving(part, leaving);
                 self.hear_job(part, *state, output.as_ref(), failure.as_ref());
             }
+            News::Late { part, output } => self.hear_late(part, output.as_ref()),
             News::Run(head) => self.hear_run(head),
             // No job of a run of a DAG is plain.
             News::Plain(_) => {}
@@ -47,6 +49,36 @@ impl Step<'_> {
                 self.done_after_all(key, Some(or_in_words(failure, state)), None);
             }
             _ => {}
+        }
+    }
+
+    /// Who may still be at work on attempts of a node's job that no longer count.
+    fn note_leaving(&mut self, part: &RunRef, leaving: &[Leaving]) {
+        let key = NodeKey { node: part.node, item: part.item };
+        let news = |row: &&NodeRun| row.round == part.round && row.job.is_some() && row.leaving != leaving;
+        if self.row(key).filter(news).is_some() {
+            self.change(key, |row| row.leaving = leaving.to_vec());
+        }
+    }
+
+    /// Work that was taken from its worker was done all the same. The node says how its job ended, and so does the job; a run
+    /// that undoes its work undoes this too, even if it was over: it goes back to COMPENSATING.
+    fn hear_late(&mut self, part: &RunRef, output: Option<&Json>) {
+        if part.run != self.live.run.head.id || part.undo {
+            return;
+        }
+        let key = NodeKey { node: part.node, item: part.item };
+        let ended = |row: &&NodeRun| matches!(row.state, NodeState::Failed | NodeState::Canceled) && row.job.is_some();
+        let Some(row) = self.row(key).filter(|row| row.round == part.round && !row.late).filter(ended) else { return };
+        if self.live.dag.node(key.node).compensation.is_none() || was_quarantined(row) {
+            return;
+        }
+        let undone = row.undo.as_ref().map(|undo| undo.round);
+        let output = output.filter(|_| self.live.keeps_output(key.node)).cloned();
+        self.change(key, |row| (row.late, row.output) = (true, output));
+        if let Some(round) = undone {
+            // Half of it was undone before all of it was done.
+            self.start_undo(key, round + 1);
         }
     }
 

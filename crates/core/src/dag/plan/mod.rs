@@ -29,8 +29,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Parent, Run, RunHead, RunState};
-use crate::ids::{ActorId, JobId, RunId};
-use crate::job::{Failure, Job, JobState, Reason};
+use crate::ids::{ActorId, JobId, RunId, SessionId};
+use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
 use crate::time::Timestamp;
 pub(super) use hear::or_in_words;
@@ -69,7 +69,17 @@ pub struct Live {
 #[derive(Clone, Debug)]
 pub enum News {
     /// A job of the run ended, or what came of it changed since.
-    Job { part: RunRef, state: JobState, output: Option<Json>, failure: Option<Failure>, memo_of: Option<JobId> },
+    Job {
+        part: RunRef,
+        state: JobState,
+        output: Option<Json>,
+        failure: Option<Failure>,
+        memo_of: Option<JobId>,
+        /// Workers that may still be at work on attempts that no longer count.
+        leaving: Vec<Leaving>,
+    },
+    /// A job that ended otherwise was done all the same, by an attempt that no longer counted.
+    Late { part: RunRef, output: Option<Json> },
     /// A run that a node waits for is over.
     Run(Box<RunHead>),
     /// A plain job of a saga, as it is now.
@@ -289,6 +299,19 @@ impl Live {
         for key in keys {
             step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
         }
+        step.go_on()
+    }
+
+    /// Sessions of workers that it waits for before it undoes anything.
+    pub fn leaving(&self) -> BTreeSet<&SessionId> {
+        let rows = self.tally.leaving.iter().filter(|_| self.undoes()).filter_map(|(_, key)| self.run.nodes.get(key));
+        rows.flat_map(|row| &row.leaving).map(|leaving| &leaving.session).collect()
+    }
+
+    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        step.note_closed(closed);
         step.go_on()
     }
 

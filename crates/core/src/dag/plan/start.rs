@@ -84,7 +84,8 @@ impl Live {
 
     /// Another step would start something at once.
     pub(super) fn could_start(&self) -> bool {
-        let undoes = self.undo.as_ref().is_some_and(|plan| !plan.waiting.is_empty() && self.has_room());
+        let still = self.tally.leaving.is_empty();
+        let undoes = self.undo.as_ref().is_some_and(|plan| still && !plan.waiting.is_empty() && self.has_room());
         undoes || self.next_start().is_some()
     }
 
@@ -107,6 +108,9 @@ impl Live {
     /// When the run must be looked at although nothing happened. A paused one only for its own end.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let head = &self.run.head;
+        if self.undoes() {
+            return self.tally.leaving.first().map(|(until, _)| *until);
+        }
         let delay = self.tally.delays.first().map(|(at, _)| *at).filter(|_| !head.paused);
         [delay, head.deadline_at].into_iter().flatten().min().filter(|_| head.closing.is_none())
     }

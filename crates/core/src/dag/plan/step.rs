@@ -130,7 +130,8 @@ impl<'a> Step<'a> {
 
     fn finish(&mut self) {
         let all_over = self.live.tally.over == self.live.total();
-        if all_over && self.live.undoes() {
+        // what is still under way may turn out to be done, and must then be undone before what it needed.
+        if all_over && self.live.undoes() && self.live.tally.leaving.is_empty() {
             self.undo();
         }
         let state = if all_over { self.final_state() } else { self.live_state() };
@@ -148,13 +149,14 @@ impl<'a> Step<'a> {
     /// Every node is over: the run is too, unless there is something to undo.
     fn final_state(&mut self) -> RunState {
         let RunHead { closing, state, .. } = self.live.run.head;
+        let still = self.live.tally.leaving.is_empty();
         match closing {
             None if state.is_over() => self.answer_anew(),
             None => self.succeed(),
             Some(Closing::Fail) => RunState::Failed,
             Some(Closing::Cancel) => RunState::Canceled,
             Some(Closing::Compensate | Closing::CancelAndCompensate) => match self.live.undo_plan().open {
-                0 => RunState::Compensated,
+                0 if still => RunState::Compensated,
                 _ => self.live_state(),
             },
         }

@@ -20,6 +20,8 @@ pub(super) struct Tally {
     /// Nodes to start that take none: waits and questions to people.
     pub(super) free: BTreeSet<NodeIx>,
     pub(super) delays: BTreeSet<(Timestamp, NodeIx)>,
+    /// Rows whose attempts were taken from workers that may still be at work on them, by when that is over at the latest.
+    pub(super) leaving: BTreeSet<(Timestamp, NodeKey)>,
     /// Jobs and runs under way that take room, undos included.
     pub(super) at_work: u32,
     /// Nodes, not items.
@@ -74,6 +76,13 @@ impl Tally {
         shift(&mut self.at_work, takes_room(dag, key, row));
         shift(&mut self.at_work, row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running));
         shift(&mut self.tainted, row.tainted);
+        if let Some(until) = row.left_by() {
+            if by > 0 {
+                self.leaving.insert((until, key))
+            } else {
+                self.leaving.remove(&(until, key))
+            };
+        }
         if key.item.is_some() {
             return self.count_item(key.node, row.state, by);
         }

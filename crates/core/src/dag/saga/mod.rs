@@ -20,8 +20,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Awaited, Implied, News, Next, Order, Refusal, awaited};
-use super::{DagRef, NodeIx, NodeKey, NodeState, Run, RunHead, RunState};
-use crate::ids::{JobId, RunId, TenantId};
+use super::{Closing, DagRef, NodeIx, NodeKey, NodeState, Run, RunHead, RunState};
+use crate::ids::{JobId, RunId, SessionId, TenantId};
 use crate::job::{Failure, Reason};
 use crate::request::{JobRequest, Json, RunRef};
 use crate::time::Timestamp;
@@ -42,6 +42,8 @@ pub struct Saga {
     run: Run,
     jobs: BTreeMap<JobId, NodeIx>,
     running: BTreeSet<NodeKey>,
+    /// Rows whose attempts were taken from workers that may still be at work on them, by when that is over at the latest.
+    leaving: BTreeSet<(Timestamp, NodeKey)>,
     /// When something happened last.
     quiet_since: Timestamp,
     entries: u32,
@@ -108,10 +110,11 @@ impl Saga {
         let jobs = run.nodes.iter().filter_map(|(key, row)| Some((row.job.clone()?, key.node))).collect();
         let under_way = run.nodes.iter().filter(|(_, row)| row.state == NodeState::Running);
         let running = under_way.map(|(key, _)| *key).collect();
+        let leaving = run.nodes.iter().filter_map(|(key, row)| Some((row.left_by()?, *key))).collect();
         let ends = run.nodes.values().filter_map(|row| row.ended_at);
         let quiet_since = ends.fold(run.head.began_at, Timestamp::max);
         let entries = run.nodes.values().map(|row| row.entry_no).max().unwrap_or(0);
-        Self { run, jobs, running, quiet_since, entries }
+        Self { run, jobs, running, leaving, quiet_since, entries }
     }
 
     pub fn run(&self) -> &Run {
@@ -139,6 +142,20 @@ impl Saga {
         for key in keys {
             step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
         }
+        step.go_on()
+    }
+
+    /// Sessions of workers that it waits for before it undoes anything.
+    pub fn leaving(&self) -> BTreeSet<&SessionId> {
+        let undoes = self.run.head.closing.is_some_and(Closing::undoes);
+        let rows = self.leaving.iter().filter(|_| undoes).filter_map(|(_, key)| self.run.nodes.get(key));
+        rows.flat_map(|row| &row.leaving).map(|leaving| &leaving.session).collect()
+    }
+
+    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, now);
+        step.note_closed(closed);
         step.go_on()
     }
 

@@ -7,8 +7,8 @@ use super::entry::Entry;
 use super::{Compensation, IDLE, Saga};
 use crate::dag::plan::{News, Next, Settled, awaited, or_in_words, was_quarantined};
 use crate::dag::{Closing, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
-use crate::ids::JobId;
-use crate::job::{Failure, Job, JobState, Reason};
+use crate::ids::{JobId, SessionId};
+use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::JobRequest;
 use crate::time::Timestamp;
 
@@ -52,6 +52,10 @@ impl<'a> Step<'a> {
         } else {
             self.saga.running.remove(&key);
         }
+        if let Some(until) = before.as_ref().and_then(NodeRun::left_by) {
+            self.saga.leaving.remove(&(until, key));
+        }
+        self.saga.leaving.extend(row.left_by().map(|until| (until, key)));
         if let Some(at) = row.ended_at {
             self.saga.quiet_since = self.saga.quiet_since.max(at);
         }
@@ -67,7 +71,7 @@ impl<'a> Step<'a> {
             News::Job { part, state, failure, .. } if part.undo && part.run == self.saga.run.head.id => {
                 self.hear_undo(part, *state, failure.as_ref());
             }
-            News::Job { .. } | News::Run(_) => {}
+            News::Job { .. } | News::Late { .. } | News::Run(_) => {}
         }
     }
 
@@ -89,6 +93,32 @@ impl<'a> Step<'a> {
             _ if !job.state().is_terminal() => {}
             None | Some(NodeState::Running) => self.end(key, job),
             Some(_) => self.revise(key, job),
+        }
+        if job.state().is_terminal() {
+            self.note_leaving(key, job);
+        }
+    }
+
+    /// Who may still be at work on attempts of a life that no longer count. Births are not that far.
+    fn note_leaving(&mut self, key: NodeKey, job: &Job) {
+        let leaving: Vec<Leaving> = job.leaving().cloned().collect();
+        if self.row(key).is_some_and(|row| row.state != NodeState::Running && row.leaving != leaving) {
+            self.change(key, |row| row.leaving = leaving);
+        }
+    }
+
+    /// Sessions that are closed have nothing under way.
+    pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
+        let keys: Vec<NodeKey> = self.saga.leaving.iter().map(|(_, key)| *key).collect();
+        for key in keys {
+            self.change(key, |row| row.leaving.retain(|leaving| !closed.contains(&leaving.session)));
+        }
+    }
+
+    /// What had to be over by now is, wherever its workers are.
+    fn forget_left(&mut self) {
+        while let Some((_, key)) = self.saga.leaving.first().copied().filter(|(until, _)| *until <= self.now) {
+            self.change(key, |row| row.leaving.clear());
         }
     }
 
@@ -185,11 +215,18 @@ impl<'a> Step<'a> {
 
     pub(super) fn go_on(mut self) -> Option<Next> {
         let closing = self.saga.run.head.closing;
-        if closing.is_some_and(Closing::undoes) && self.saga.running.is_empty() {
+        let undoes = closing.is_some_and(Closing::undoes);
+        if undoes {
+            self.forget_left();
+        }
+        // what is still under way may turn out to be done, and is then undone first.
+        if undoes && self.saga.running.is_empty() && self.saga.leaving.is_empty() {
             self.undo();
         }
         let state = self.state();
-        let wakes_at = (closing.is_none() && self.saga.running.is_empty()).then(|| self.saga.quiet_since + IDLE);
+        let quiet = (closing.is_none() && self.saga.running.is_empty()).then(|| self.saga.quiet_since + IDLE);
+        let left = self.saga.leaving.first().filter(|_| undoes).map(|(until, _)| *until);
+        let wakes_at = quiet.or(left);
         let done = self.saga.run.head.total.saturating_sub(u32::try_from(self.saga.running.len()).unwrap_or(u32::MAX));
         let now = self.now;
         let head = self.head();
@@ -215,7 +252,7 @@ impl<'a> Step<'a> {
             Some(Closing::Cancel) if still => RunState::Canceled,
             Some(Closing::Fail) if still => RunState::Failed,
             Some(Closing::Cancel | Closing::Fail) => RunState::Running,
-            Some(Closing::Compensate | Closing::CancelAndCompensate) => self.undo_state(still),
+            Some(Closing::Compensate | Closing::CancelAndCompensate) => self.undo_state(still && saga.leaving.is_empty()),
         }
     }
 

@@ -56,6 +56,7 @@ fn only_a_success_of_an_attempt_that_was_taken_away_from_a_job_of_a_run_is_taken
     let mut story = running();
     let token = story.token();
     story.apply(cancel()).unwrap();
+    story.apply(Input::LetGo { token: token.clone() }).unwrap();
     for outcome in [failed(), Outcome::Interrupted, Outcome::Cancelled { note: "stopped".into() }] {
         assert_eq!(story.apply(report(token.clone(), outcome)).unwrap_err(), Illegal::Superseded);
     }
@@ -138,4 +139,34 @@ fn a_job_remembers_a_bounded_number_of_attempts() {
     }
     assert_eq!(story.job.life.taken.len(), super::super::late::TAKEN_MAX);
     assert_eq!(story.job.life.taken.last().map(|taken| taken.no), Some(20));
+}
+
+/// until its worker's word a cancelled attempt may be at work, and then it is over.
+#[test]
+fn an_attempt_that_was_taken_from_its_worker_is_at_work_until_its_word() {
+    let words: [fn(AttemptToken) -> Input; 4] = [
+        |token| Input::LetGo { token },
+        |token| report(token, failed()),
+        |token| report(token, Outcome::Cancelled { note: "stopped".into() }),
+        |token| done(&token, OutputStep::Pass),
+    ];
+    for word in words {
+        let mut story = running();
+        let token = story.token();
+        story.apply(cancel()).unwrap();
+        assert_eq!(story.job.leaving().count(), 1);
+        let told = story.apply(word(token.clone())).unwrap();
+        assert!(told.tells_its_run() && story.job.is_taken(&token), "no result of the job");
+        assert_eq!((story.state(), story.job.leaving().count()), (JobState::Cancelled, 0));
+        assert_eq!(story.apply(word(token.clone())).unwrap_err(), Illegal::Superseded, "a repeat");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_have_an_attempt_is_not_waited_for() {
+    let mut story = running();
+    let (token, session) = (story.token(), story.job.holder().unwrap().session.clone());
+    let evidence = Evidence::Closed { session, epoch: 1 };
+    story.apply(Input::Lost { token, reason: Reason::AgentLost, evidence, turn: Duration::ZERO }).unwrap();
+    assert_eq!((story.job.life.taken.len(), story.job.leaving().count()), (1, 0));
 }

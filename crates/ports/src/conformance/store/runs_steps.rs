@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockgate_core::dag::{Closing, DagRef, Items, NodeKey, NodeRun, NodeState, Run, RunHead, RunState, Undo, UndoState};
 use lockgate_core::ids::{JobSeq, RunId};
-use lockgate_core::job::{Duty, Failure, Reason};
+use lockgate_core::job::{Duty, Failure, Leaving, Reason};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::ApprovalTerms;
@@ -54,6 +54,7 @@ fn full_node(long: usize) -> NodeRun {
         entry_no: 7,
         tainted: true,
         late: true,
+        leaving: vec![Leaving { session: "session-1".into(), until: Timestamp::from_millis(99) }],
     }
 }
 

@@ -1,11 +1,13 @@
 //! News that come after the fact.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::super::super::{MinSuccess, NodeKey, UndoState};
 use super::super::News;
 use super::*;
-use crate::job::{JobState, Reason};
+use crate::job::{JobState, Leaving, Reason};
 use crate::request::Json;
 
 #[test]
@@ -260,4 +262,66 @@ fn what_was_done_late_in_a_run_that_was_merely_cancelled_stays() {
     world.end("a", JobState::Cancelled);
     world.done_late("a");
     assert_eq!((world.run_state(), world.undo_state("a")), (RunState::Canceled, None));
+}
+
+/// What the run hears when its job is cancelled under a worker that has not answered yet.
+fn cancelled_at_work(world: &World, name: &str) -> News {
+    let mut told = world.news_of(name, JobState::Cancelled);
+    if let News::Job { leaving, .. } = &mut told {
+        *leaving = vec![Leaving { session: "s1".into(), until: world.now + Duration::from_secs(60) }];
+    }
+    told
+}
+
+/// `b` needs `a` and is cancelled while a worker has it; `f` failed.
+fn closed_while_b_is_at_work() -> World {
+    let nodes = vec![job("a", &[]).undone(), job("b", &[0]).undone(), job("f", &[0]).on_fail(OnFail::Compensate)];
+    let mut world = begin(nodes);
+    world.succeed("a");
+    world.fail("f");
+    let told = cancelled_at_work(&world, "b");
+    world.hear(&[told]);
+    assert_eq!((world.state("b"), world.run_state()), (NodeState::Canceled, RunState::Compensating));
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, None), "b may be done yet");
+    assert_eq!(world.committed.head.wakes_at, Some(world.now + Duration::from_secs(60)));
+    world
+}
+
+#[test]
+fn nothing_is_undone_before_a_cancelled_job_is_heard_of_and_then_in_order() {
+    let mut world = closed_while_b_is_at_work();
+    world.end("b", JobState::Cancelled);
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (Some(UndoState::Running), None), "it was not done");
+
+    let mut world = closed_while_b_is_at_work();
+    let part = world.part_of("b");
+    let told = [world.news_of("b", JobState::Cancelled), News::Late { part, output: None }];
+    world.hear(&told);
+    assert_eq!((world.state("b"), world.row("b").late), (NodeState::Canceled, true), "as its job says");
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, Some(UndoState::Running)));
+}
+
+#[test]
+fn a_worker_that_never_answers_is_waited_for_until_its_session_is_closed_or_its_time_is_over() {
+    let mut world = closed_while_b_is_at_work();
+    assert_eq!(world.live.leaving().len(), 1);
+    let next = world.live.left(&["s1".into()].into(), world.now);
+    world.take(next);
+    assert_eq!(world.undo_state("a"), Some(UndoState::Running));
+
+    let mut world = closed_while_b_is_at_work();
+    world.now = world.now + Duration::from_secs(59);
+    assert!(world.live.step(&[], world.now).is_none());
+    world.now = world.now + Duration::from_secs(1);
+    world.hear(&[]);
+    assert_eq!(world.undo_state("a"), Some(UndoState::Running));
+}
+
+#[test]
+fn a_run_that_undoes_nothing_does_not_wait_for_workers() {
+    let mut world = begin(vec![job("a", &[]), job("f", &[])]);
+    world.fail("f");
+    let told = cancelled_at_work(&world, "a");
+    world.hear(&[told]);
+    assert_eq!(world.run_state(), RunState::Failed);
 }

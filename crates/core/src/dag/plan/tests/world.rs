@@ -41,8 +41,9 @@ pub(super) struct Ordered {
 impl Ordered {
     /// How it ended, and that it was done if it was.
     pub(super) fn news(&self) -> Vec<News> {
-        let late = self.late.then_some(JobState::Succeeded);
-        self.end.into_iter().chain(late).map(|state| news(&self.request, state)).collect()
+        let part = self.request.run.clone().unwrap();
+        let late = self.late.then(|| News::Late { part, output: Some(Json::trusted("1")) });
+        self.end.into_iter().map(|state| news(&self.request, state)).chain(late).collect()
     }
 }
 
@@ -262,6 +263,11 @@ impl World {
         self.hear(&told);
     }
 
+    pub(super) fn part_of(&self, name: &str) -> RunRef {
+        let id = self.row(name).job.clone().unwrap();
+        self.jobs[&id].request.run.clone().unwrap()
+    }
+
     /// The job of a node, which ended some other way, was done all the same.
     pub(super) fn done_late(&mut self, name: &str) {
         let id = self.row(name).job.clone().unwrap();
@@ -350,7 +356,7 @@ pub(super) fn news(request: &JobRequest, state: JobState) -> News {
     let part: RunRef = request.run.clone().unwrap();
     let failure = (state != JobState::Succeeded).then(|| Failure::new(Reason::Failed, "it broke"));
     let output = (state == JobState::Succeeded).then(|| Json::trusted("1"));
-    News::Job { part, state, output, failure, memo_of: None }
+    News::Job { part, state, output, failure, memo_of: None, leaving: Vec::new() }
 }
 
 /// What runs is never skipped, and what is over changes only in the ways that news may still change it.

@@ -296,3 +296,30 @@ fn an_entry_reads_what_it_wrote() {
     let entry: Entry = serde_json::from_str(text.as_str()).unwrap();
     assert_eq!(serde_json::to_string(&entry).unwrap(), text.as_str());
 }
+
+#[test]
+fn nothing_is_undone_while_a_cancelled_job_may_still_be_at_work() {
+    let world = || {
+        let mut world = World::default();
+        world.submit("a", Some(UNDO));
+        world.end("a", JobState::Succeeded, None);
+        world.submit("b", Some(UNDO));
+        world.submit("bad", None);
+        world.end("bad", JobState::Failed, Some(Reason::Fatal));
+        world.take_away("b");
+        world.end("b", JobState::Cancelled, Some(Reason::Cancelled));
+        assert_eq!((world.state(), world.open_undos().len()), (RunState::Compensating, 0), "b may be done yet");
+        world.crash();
+        world
+    };
+    let mut done = world();
+    done.finish_late("b");
+    done.tell("b");
+    assert_eq!(done.open_undos(), ["b"]);
+    done.end_undo("b", JobState::Succeeded);
+    assert_eq!(done.open_undos(), ["a"], "the last first");
+    let mut stopped = world();
+    stopped.let_go("b");
+    stopped.tell("b");
+    assert_eq!(stopped.open_undos(), ["a"]);
+}

@@ -8,7 +8,7 @@ use crate::dag::plan::{News, Next, Order, Refusal};
 use crate::dag::saga::Saga;
 use crate::dag::{NodeKey, NodeRun, Run, RunState, UndoState};
 use crate::ids::{AttemptToken, JobId};
-use crate::job::{Env, Failure, Job, JobState, LostAttempt, Reason, submit};
+use crate::job::{Env, Failure, Job, JobState, Leaving, LostAttempt, Reason, submit};
 use crate::limits::Limits;
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::retry::Jitter;
@@ -83,10 +83,23 @@ impl World {
         job.life.last_error = reason.map(|reason| Failure::new(reason, "boom"));
     }
 
+    /// It is cancelled while its worker is at work on it.
+    pub(super) fn take_away(&mut self, id: &str) {
+        let life = &mut self.jobs.get_mut(id).unwrap().life;
+        let leaving = Some(Leaving { session: "s1".into(), until: Timestamp::from_millis(i64::MAX / 2) });
+        life.taken = vec![LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving }];
+    }
+
+    /// Its worker says that it is gone.
+    pub(super) fn let_go(&mut self, id: &str) {
+        self.jobs.get_mut(id).unwrap().life.taken.iter_mut().for_each(|taken| taken.leaving = None);
+    }
+
     /// Its worker finished although the attempt no longer counted.
     pub(super) fn finish_late(&mut self, id: &str) {
+        self.let_go(id);
         let life = &mut self.jobs.get_mut(id).unwrap().life;
-        life.late = Some(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone() });
+        life.late = Some(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving: None });
     }
 
     pub(super) fn end(&mut self, id: &str, state: JobState, reason: Option<Reason>) {
@@ -160,7 +173,7 @@ impl World {
         open.2 = state.is_terminal();
         let part = open.1.run.clone().unwrap();
         let failure = (!matches!(state, JobState::Succeeded)).then(|| Failure::new(Reason::Failed, "boom"));
-        self.hear(&[News::Job { part, state, output: None, failure, memo_of: None }]);
+        self.hear(&[News::Job { part, state, output: None, failure, memo_of: None, leaving: Vec::new() }]);
     }
 
     pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
