@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::Inner;
+use crate::error::ApiError;
 
 /// What the Store did not take is left alone for so long by whoever would look sooner.
 const RESTS_FOR: Duration = Duration::from_secs(5);
@@ -137,7 +138,15 @@ impl Inner {
         }
     }
 
-    fn cannot_read(&self, row: &str, why: &str) {
+    /// What whoever named one row is told if it could not be read. Damage of a row is told in health too.
+    pub(crate) fn unread(&self, row: impl FnOnce() -> String, error: StoreError) -> ApiError {
+        let StoreError::Corrupt(why) = error else { return error.into() };
+        let row = row();
+        self.cannot_read(&row, &why);
+        ApiError::Damaged { row, why }
+    }
+
+    pub(crate) fn cannot_read(&self, row: &str, why: &str) {
         self.damage.named.tell(row, &why);
         self.metrics.unreadable(1);
         self.health.damaged(&format!("{row}: {why}"));

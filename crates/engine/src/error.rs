@@ -47,6 +47,12 @@ pub enum ApiError {
     /// Nothing was done. Try again.
     #[error("{0}")]
     Unavailable(String),
+    /// What was asked for is there and cannot be read. Trying again does not help; everything else is served.
+    #[error(
+        "the stored row of {row} is damaged and cannot be read ({why}); nothing was done with it. Mend it or restore it from a \
+         backup: docs/runbooks/LockgateRowsUnreadable.md"
+    )]
+    Damaged { row: String, why: String },
     /// A defect or damage on our side.
     #[error("{0}")]
     Internal(String),
@@ -87,6 +93,7 @@ impl ApiError {
             Self::Exhausted(_) => "exhausted",
             Self::Limited(limited) => limited.by.code(),
             Self::Unavailable(_) => "unavailable",
+            Self::Damaged { .. } => "row_damaged",
             Self::Internal(_) => "internal",
         }
     }

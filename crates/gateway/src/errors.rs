@@ -55,6 +55,10 @@ pub(crate) fn face(error: &ApiError) -> Face {
         ApiError::Unavailable(_) => {
             face(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "Unavailable for a moment", Some(BACK_IN))
         }
+        // Not an error of the 5xx kind, which clients try again.
+        ApiError::Damaged { .. } => {
+            face(StatusCode::UNPROCESSABLE_ENTITY, Code::DataLoss, "The stored row is damaged", None)
+        }
         ApiError::Internal(_) => face(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "Internal error", None),
     }
 }
@@ -149,6 +153,7 @@ mod tests {
             (ApiError::Outdated("version 2 is in force".into()), 409, Code::Aborted, "outdated"),
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
             (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),
+            (ApiError::Damaged { row: "job a".into(), why: "bits".into() }, 422, Code::DataLoss, "row_damaged"),
             (ApiError::from(StoreError::Corrupt("bits".into())), 500, Code::Internal, "internal"),
             (ApiError::from(StoreError::Refused("a trigger".into())), 500, Code::Internal, "internal"),
         ];

@@ -32,12 +32,22 @@ pub(crate) async fn load_schedules(conn: &mut Conn, keys: &[(TenantId, Arc<str>)
 
 pub(crate) async fn list_schedules(
     conn: &mut Conn,
+    unreadable: &Unreadable,
     tenant: &TenantId,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Schedule>, Fault> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &after.unwrap_or_default(), &bounded(limit)];
-    conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?.iter().map(schedule).collect()
+    let mut after: Arc<str> = after.unwrap_or_default().into();
+    let mut pages = Pages::of(limit);
+    while let Some(wanted) = pages.wanted() {
+        let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &&*after, &wanted];
+        let rows = conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?;
+        pages.take(&rows, |row| {
+            after = text(row, 1)?;
+            unreadable.or_told(|| format!("schedule {after} of {tenant}"), schedule(row))
+        })?;
+    }
+    Ok(pages.done())
 }
 
 pub(crate) async fn due_schedules(

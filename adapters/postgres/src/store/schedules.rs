@@ -36,7 +36,7 @@ impl Schedules for PostgresStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Schedule>, StoreError> {
-        ask!(self, Reads, conn => reads::list_schedules(conn, tenant, after, limit))
+        ask!(self, Reads, conn => reads::list_schedules(conn, &self.unreadable, tenant, after, limit))
     }
 
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {

@@ -7,11 +7,11 @@ use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::store::SlotQuery;
 use lockgate_ports::{Listing, Unreadable};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::damage::EVERY_ROW;
-use super::lists::{Page, ROWS_MAX};
-use super::{bounded, collect, text};
+use super::lists::Page;
+use super::{collect, text};
 use crate::error::Fault;
 
 pub(super) const SCHEDULE: &str =
@@ -29,11 +29,26 @@ pub(crate) fn load_schedules(conn: &Connection, keys: &[(TenantId, Arc<str>)]) -
 
 pub(crate) fn list_schedules(
     conn: &Connection,
+    unreadable: &Unreadable,
     tenant: &TenantId,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Schedule>, Fault> {
-    collect(conn, SCHEDULES, params![tenant.as_str(), after.unwrap_or_default(), bounded(limit)], schedule)
+    let mut statement = conn.prepare_cached(SCHEDULES)?;
+    let mut rows = statement.query(params![tenant.as_str(), after.unwrap_or_default(), EVERY_ROW])?;
+    readable(&mut rows, unreadable, limit)
+}
+
+/// The first schedules of a query that can be read.
+fn readable(rows: &mut Rows<'_>, unreadable: &Unreadable, limit: usize) -> Result<Vec<Schedule>, Fault> {
+    let mut found = Vec::new();
+    while found.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let (tenant, name) = (text(row, 0)?, text(row, 1)?);
+        found.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
+    }
+    Ok(found)
 }
 
 pub(crate) fn due_schedules(
@@ -44,14 +59,7 @@ pub(crate) fn due_schedules(
 ) -> Result<Vec<Schedule>, Fault> {
     let mut statement = conn.prepare_cached(include_str!("../../queries/due_schedules.sql"))?;
     let mut rows = statement.query([now.as_millis(), EVERY_ROW])?;
-    let mut due = Vec::new();
-    while due.len() < limit
-        && let Some(row) = rows.next()?
-    {
-        let (tenant, name) = (text(row, 0)?, text(row, 1)?);
-        due.extend(unreadable.or_told(|| format!("schedule {name} of {tenant}"), schedule(row))?);
-    }
-    Ok(due)
+    readable(&mut rows, unreadable, limit)
 }
 
 pub(crate) fn next_schedule(conn: &Connection) -> Result<Option<Timestamp>, Fault> {
@@ -68,16 +76,19 @@ fn schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
     Ok(schedule)
 }
 
-pub(crate) fn list_slots(conn: &Connection, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
+pub(crate) fn list_slots(conn: &Connection, unreadable: &Unreadable, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
-    let params = params![query.tenant.as_str(), &*query.schedule, before, bounded(query.limit.clamp(1, ROWS_MAX))];
-    let slots = collect(conn, include_str!("../../queries/list_slots.sql"), params, |row| {
-        Ok((row.get(0)?, serde_json::from_str(row.get_ref(1)?.as_str()?)?))
-    })?;
+    let mut statement = conn.prepare_cached(include_str!("../../queries/list_slots.sql"))?;
+    let mut rows = statement.query(params![query.tenant.as_str(), &*query.schedule, before, EVERY_ROW])?;
     let mut page = Page::new(query.limit);
-    for (place, slot) in slots {
+    while !page.is_full()
+        && let Some(row) = rows.next()?
+    {
+        let place = row.get(0)?;
         page.look_at(place);
-        page.items.push(slot);
+        let read = row.get_ref(1)?.as_str().map_err(Fault::from);
+        let slot = read.and_then(|body| Ok(serde_json::from_str(body)?));
+        page.items.extend(unreadable.or_told(|| format!("slot {place} of schedule {}", query.schedule), slot)?);
     }
     Ok(page.done())
 }

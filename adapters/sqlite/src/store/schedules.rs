@@ -40,7 +40,7 @@ impl Schedules for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Schedule>, StoreError> {
         let (tenant, after) = (tenant.clone(), after.map(str::to_owned));
-        self.readers.run(move |conn| reads::list_schedules(conn, &tenant, after.as_deref(), limit)).await
+        self.walk(move |conn, unreadable| reads::list_schedules(conn, unreadable, &tenant, after.as_deref(), limit)).await
     }
 
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {
@@ -54,6 +54,6 @@ impl Schedules for SqliteStore {
     }
 
     async fn list_slots(&self, query: SlotQuery) -> Result<Listing<Slot>, StoreError> {
-        self.readers.run(move |conn| reads::list_slots(conn, &query)).await
+        self.walk(move |conn, unreadable| reads::list_slots(conn, unreadable, &query)).await
     }
 }

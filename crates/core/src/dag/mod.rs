@@ -28,6 +28,7 @@ pub use definition::{
 };
 pub use expression::{Expression, Scope};
 pub use flow::Flow;
+pub use lint::OverruledJoin;
 pub use node::{Items, NodeKey, NodeRun, NodeState, Undo, UndoState};
 pub use orphan::{Standstill, Unmoved, end_without_plan, orphaned};
 pub use run::{Closing, DagRef, Parent, Run, RunHead, RunState, asked};

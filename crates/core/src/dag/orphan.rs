@@ -22,8 +22,10 @@ pub struct Standstill {
 pub enum Unmoved {
     /// Planned anew, nothing followed.
     NothingFollows,
-    /// Its definition is not there, or cannot be read: neither news nor time nor people move it.
+    /// Its definition is not there: neither news nor time nor people move it.
     NoPlan,
+    /// Its definition is there and cannot be read, which comes to the same.
+    PlanUnreadable,
 }
 
 impl Unmoved {
@@ -31,6 +33,7 @@ impl Unmoved {
         match self {
             Self::NothingFollows => "nothing was under way and nothing followed",
             Self::NoPlan => "nothing was under way and its definition is not there",
+            Self::PlanUnreadable => "nothing was under way and its definition cannot be read",
         }
     }
 }
@@ -40,7 +43,7 @@ pub fn orphaned(head: &RunHead, still: Standstill, after: Duration) -> Option<Fa
     let Standstill { why, awaits, age } = still;
     let goes_on = match why {
         Unmoved::NothingFollows => head.state != RunState::Running || head.wakes_at.is_some(),
-        Unmoved::NoPlan => head.state.is_over(),
+        Unmoved::NoPlan | Unmoved::PlanUnreadable => head.state.is_over(),
     };
     let message = || format!("{} for {} s, at version {}", why.as_str(), age.as_secs(), head.version);
     (!goes_on && !awaits && age >= after).then(|| Failure::new(Reason::Orphaned, message()))

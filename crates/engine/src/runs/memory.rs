@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::dag::plan::Live;
 use lockgate_core::dag::saga::Saga;
-use lockgate_core::dag::{Dag, DagRef, Flow, Run};
+use lockgate_core::dag::{Dag, DagRef, Flow, Run, Unmoved};
 use lockgate_core::ids::{RunId, TenantId};
 use lockgate_ports::{DagRow, StoreError};
 use parking_lot::Mutex;
@@ -89,17 +89,17 @@ fn rows(live: &Flow) -> usize {
 #[derive(Default)]
 pub(super) struct ReadRuns {
     pub(super) lives: Vec<Flow>,
-    /// Their definition is not there.
-    pub(super) planless: Vec<Run>,
+    /// Their definition is not there, or cannot be read.
+    pub(super) planless: Vec<(Run, Unmoved)>,
     /// Those, and what nobody here can read: another version of Lockgate may be able to.
     pub(super) unmoved: BTreeSet<RunId>,
 }
 
 /// A run with its definition.
-enum Defined {
+pub(super) enum Defined {
     Flow(Flow),
-    Planless(Box<Run>),
-    Unreadable,
+    /// Neither news nor time nor people move it.
+    Planless(Box<Run>, Unmoved),
 }
 
 impl Inner {
@@ -143,12 +143,9 @@ impl Inner {
             match found {
                 Found::There(run) => match self.defined(run).await? {
                     Defined::Flow(live) => read.lives.push(live),
-                    Defined::Planless(run) => {
+                    Defined::Planless(run, why) => {
                         read.unmoved.insert(id.clone());
-                        read.planless.push(*run);
-                    }
-                    Defined::Unreadable => {
-                        read.unmoved.insert(id.clone());
+                        read.planless.push((*run, why));
                     }
                 },
                 Found::Gone => {}
@@ -160,7 +157,7 @@ impl Inner {
         Ok(read)
     }
 
-    async fn defined(&self, run: Run) -> Result<Defined, StoreError> {
+    pub(super) async fn defined(&self, run: Run) -> Result<Defined, StoreError> {
         if run.head.id.is_saga() {
             return Ok(Defined::Flow(Saga::new(run).into()));
         }
@@ -168,11 +165,13 @@ impl Inner {
             Ok(Some(known)) => Ok(Defined::Flow(Live::new(known.dag, run).into())),
             Ok(None) => {
                 tracing::error!(run_id = %run.head.id, dag = %run.head.dag.name, "the run's definition is not there");
-                Ok(Defined::Planless(Box::new(run)))
+                Ok(Defined::Planless(Box::new(run), Unmoved::NoPlan))
             }
             Err(StoreError::Corrupt(error)) => {
                 tracing::error!(run_id = %run.head.id, error, "the run cannot go on");
-                Ok(Defined::Unreadable)
+                let dag = &run.head.dag;
+                self.cannot_read(&format!("version {} of DAG {:?}", dag.version, dag.name), &error);
+                Ok(Defined::Planless(Box::new(run), Unmoved::PlanUnreadable))
             }
             Err(error) => Err(error),
         }

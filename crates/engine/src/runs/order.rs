@@ -1,13 +1,14 @@
 //! What people ask of a run.
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::dag::RunHead;
 use lockgate_core::dag::plan::Order;
+use lockgate_core::dag::{Flow, RunHead, Unmoved};
 use lockgate_core::ids::RunId;
 use lockgate_ports::RunRefusal;
 
 use super::Planned;
 use super::advance::why_stopped;
+use super::memory::Defined;
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -18,9 +19,7 @@ impl Inner {
     /// Decides on the run as it is, commits, and decides again if a step came between.
     pub(crate) async fn order(&self, id: &RunId, order: Order, audit: Vec<AuditEntry>) -> Result<RunHead, ApiError> {
         for _ in 0..CONFLICTS_MAX {
-            let Some(mut live) = self.read_runs(std::slice::from_ref(id)).await?.pop() else {
-                return Err(ApiError::no_run(id));
-            };
+            let mut live = self.run_to_order(id).await?;
             let before = live.run().head.state;
             let next = live.order(order.clone(), self.ports.clock.now()).map_err(ApiError::RunState)?;
             let Some(next) = next else { return Ok(live.run().head.clone()) };
@@ -42,5 +41,22 @@ impl Inner {
             }
         }
         Err(ApiError::Unavailable("the run keeps changing; try again".into()))
+    }
+
+    async fn run_to_order(&self, id: &RunId) -> Result<Flow, ApiError> {
+        let read = self.ports.store.load_runs(std::slice::from_ref(id)).await;
+        let run = read.map_err(|error| self.unread(|| format!("run {id}"), error))?.pop().flatten();
+        let run = run.ok_or_else(|| ApiError::no_run(id))?;
+        let dag = run.head.dag.clone();
+        match self.defined(run).await? {
+            Defined::Flow(live) => Ok(live),
+            Defined::Planless(_, why) => {
+                let what = if why == Unmoved::NoPlan { "it is gone" } else { "its text is refused" };
+                Err(ApiError::Damaged {
+                    row: format!("version {} of DAG {:?}, which run {id} follows,", dag.version, dag.name),
+                    why: format!("{what}; the run ends by itself, as orphaned, once none of its jobs is under way"),
+                })
+            }
+        }
     }
 }

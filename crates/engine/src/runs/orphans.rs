@@ -50,10 +50,10 @@ impl Inner {
         Some(Planned::step(live, head.state, next, Vec::new()))
     }
 
-    /// The same for a run whose definition is not there. News that it can never understand go with it.
-    pub(super) async fn planless_orphan(&self, run: Run) -> Result<Option<Planned>, StoreError> {
+    /// The same for a run whose definition is not there or cannot be read. News that it can never understand go with it.
+    pub(super) async fn planless_orphan(&self, run: Run, why: Unmoved) -> Result<Option<Planned>, StoreError> {
         let (awaits, now) = (self.awaits_something(&run).await?, self.ports.clock.now());
-        let Some(failure) = self.given_up(&run.head, Unmoved::NoPlan, awaits, now) else { return Ok(None) };
+        let Some(failure) = self.given_up(&run.head, why, awaits, now) else { return Ok(None) };
         let news = self.ports.store.news(std::slice::from_ref(&run.head.id), NEWS_MAX).await?;
         let before = run.head.state;
         let (flow, next) = end_without_plan(run, failure, now);

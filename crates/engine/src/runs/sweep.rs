@@ -70,9 +70,9 @@ impl Inner {
                 }
             }
         }
-        for run in planless {
+        for (run, why) in planless {
             counted.add(run.head.state);
-            orphans.extend(self.planless_orphan(run).await?);
+            orphans.extend(self.planless_orphan(run, why).await?);
         }
         self.advance(planned).await?;
         self.end_orphans(orphans).await

@@ -8,6 +8,7 @@ use lockgate_ports::{Bell, StoreError};
 
 use super::Decided;
 use crate::Inner;
+use crate::error::ApiError;
 
 /// How often a schedule is turned before something else is done with it. Each turn begins up to a hundred.
 const TURNS_MAX: usize = 3;
@@ -78,18 +79,33 @@ impl Inner {
         self.ports.bus.ring(bells).await;
     }
 
-    /// Schedules by name, as they are; those that are gone are left out.
+    /// What is there under each name, in the order asked. One that cannot be read is an error that names it.
+    pub(crate) async fn find_schedules(&self, keys: &[super::ScheduleKey]) -> Result<Vec<Option<Schedule>>, ApiError> {
+        match self.ports.store.load_schedules(keys).await {
+            Ok(found) => return Ok(found),
+            Err(StoreError::Corrupt(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            let one = self.ports.store.load_schedules(std::slice::from_ref(key)).await;
+            found.push(one.map_err(|error| self.unread(|| named(key), error))?.pop().flatten());
+        }
+        Ok(found)
+    }
+
+    /// Schedules by name, as they are; those that are gone or cannot be read are left out.
     pub(crate) async fn load_schedules(&self, keys: &[super::ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
         let keys: Vec<(_, Arc<str>)> = keys.to_vec();
         let mut found = Vec::with_capacity(keys.len());
         match self.ports.store.load_schedules(&keys).await {
             Ok(schedules) => found.extend(schedules.into_iter().flatten()),
             // One that cannot be read must not stand in the way of the others.
-            Err(StoreError::Corrupt(_)) if keys.len() > 1 => {
+            Err(StoreError::Corrupt(_)) => {
                 for key in &keys {
                     match self.ports.store.load_schedules(std::slice::from_ref(key)).await {
                         Ok(schedules) => found.extend(schedules.into_iter().flatten()),
-                        Err(error @ StoreError::Corrupt(_)) => self.health.store_failed(&error),
+                        Err(StoreError::Corrupt(why)) => self.cannot_read(&named(key), &why),
                         Err(error) => return Err(error),
                     }
                 }
@@ -98,6 +114,10 @@ impl Inner {
         }
         Ok(found)
     }
+}
+
+fn named((tenant, name): &super::ScheduleKey) -> String {
+    format!("schedule {name} of {tenant}")
 }
 
 fn is_about_to_start(schedule: &Schedule) -> bool {

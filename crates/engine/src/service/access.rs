@@ -8,7 +8,7 @@ use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{FieldError, Json};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::StoreError;
+use lockgate_ports::{Mint, StoreError};
 
 use super::to_the_end;
 use crate::Engine;
@@ -32,6 +32,11 @@ pub struct MadeKey {
 
 /// The longest subject of a certificate that is taken.
 const SUBJECT_BYTES_MAX: usize = 512;
+/// Revocations of administrators wait for each other here: two that each count on the other's key would leave none.
+const ADMINS: &str = "lockgate:access:admins";
+const ADMINS_HELD: Duration = Duration::from_secs(10);
+/// A key that ends sooner is not one that is left, such as the old one of a rotation.
+const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
 const PAGE_MAX: usize = 1_000;
 
 impl Engine {
@@ -140,8 +145,62 @@ impl Engine {
 
     /// Makes a credential nothing, at once here and within seconds elsewhere.
     pub async fn revoke_credential(&self, by: &Identity, id: &CredentialId) -> Result<Credential, ApiError> {
-        let credential = self.manageable(by, id).await?;
-        self.end(by, &credential, self.inner.ports.clock.now(), None).await
+        let (credential, now) = (self.manageable(by, id).await?, self.inner.ports.clock.now());
+        if !administers(&credential.grant) || !credential.is_valid(now) {
+            return self.end(by, &credential, now, None).await;
+        }
+        let store = &self.inner.ports.store;
+        let holder = format!("{}:{}", self.inner.holder, self.inner.ports.entropy.uuid(now));
+        if store.acquire(ADMINS, &holder, ADMINS_HELD).await?.is_none() {
+            return Err(ApiError::Unavailable("another administrator's credential is being revoked; try again".into()));
+        }
+        let ended = self.revoke_unless_last(by, &credential, now).await;
+        if let Err(error) = store.release(ADMINS, &holder).await {
+            tracing::warn!(%error, lease = ADMINS, "a lease could not be given back; it expires by itself");
+        }
+        ended
+    }
+
+    /// C-3. The caller holds the lease.
+    async fn revoke_unless_last(
+        &self,
+        by: &Identity,
+        credential: &Credential,
+        now: Timestamp,
+    ) -> Result<Credential, ApiError> {
+        if self.another_administers(by, credential, now).await? {
+            return self.end(by, credential, now, None).await;
+        }
+        Err(ApiError::Forbidden(
+            "this is the last key of an administrator of every tenant, and without one nobody can let others in; make another \
+             with `lockgate auth key create NAME --role admin --everyone`, then revoke this one"
+                .into(),
+        ))
+    }
+
+    /// Whether somebody administers every tenant without this credential. A certificate counts only if the caller came in with
+    /// it, which proves that the server takes certificates; so does a token, which is not stored here at all.
+    async fn another_administers(&self, by: &Identity, ended: &Credential, now: Timestamp) -> Result<bool, ApiError> {
+        let store = &self.inner.ports.store;
+        let is_stored = by.via == ended.id || store.credential(&by.via).await?.is_some();
+        if !is_stored && administers(&by.grant) {
+            return Ok(true);
+        }
+        let is_left = |other: &Credential| {
+            let is_usable = matches!(other.kind, CredentialKind::Key { .. }) || other.id == by.via;
+            other.id != ended.id && is_usable && administers(&other.grant) && other.is_valid(now + LEFT_FOR)
+        };
+        let mut after = None;
+        loop {
+            let rows = store.credentials(after.as_ref(), PAGE_MAX).await?;
+            if rows.iter().any(is_left) {
+                return Ok(true);
+            }
+            match rows.last().filter(|_| rows.len() == PAGE_MAX) {
+                Some(last) => after = Some(last.id.clone()),
+                None => return Ok(false),
+            }
+        }
     }
 
     /// Credentials in reach, by id, after one; and where the list goes on.
@@ -178,6 +237,15 @@ impl Engine {
         if self.inner.ports.store.credential(&key.id).await?.is_some() {
             return Ok(None);
         }
+        Ok(Some(self.admin_key(key, digest)))
+    }
+
+    /// Another key for everything, for those who have the machine and lost their key. Counts once it is kept, like the first.
+    pub fn another_admin_key(&self, digest: &DigestKey) -> MadeKey {
+        self.admin_key(self.random_key(), digest)
+    }
+
+    fn admin_key(&self, key: ApiKey, digest: &DigestKey) -> MadeKey {
         let roles = [Role::Viewer, Role::Submitter, Role::Approver, Role::Operator, Role::Admin].into();
         let actor = ActorId::from("admin");
         let credential = Credential {
@@ -190,11 +258,11 @@ impl Engine {
             created_by: actor,
             ends_at: None,
         };
-        Ok(Some(MadeKey { credential, key }))
+        MadeKey { credential, key }
     }
 
-    /// False if another process has kept one meanwhile.
-    pub async fn keep_first_key(&self, made: &MadeKey) -> Result<bool, ApiError> {
+    /// False if another process has kept one of this id meanwhile.
+    pub async fn keep_admin_key(&self, made: &MadeKey) -> Result<bool, ApiError> {
         let credential = made.credential.clone();
         let entry = record(Action::CredentialCreated, &credential.actor, &credential, credential.created_at, None);
         Ok(self.inner.ports.store.add_credential(credential, entry).await?)
@@ -288,6 +356,11 @@ impl Engine {
         let found = self.inner.ports.store.credential(id).await?;
         found.filter(|credential| in_reach(by, credential)).ok_or_else(|| no_such(id))
     }
+}
+
+/// Whether it is for all of the installation, other credentials included.
+fn administers(grant: &Grant) -> bool {
+    grant.reach == Reach::Everyone && grant.roles.contains(&Role::Admin)
 }
 
 fn no_such(id: &CredentialId) -> ApiError {

@@ -30,7 +30,9 @@ const PAGE_MAX: usize = 1_000;
 
 impl Engine {
     pub async fn job(&self, caller: &Caller, id: &JobId) -> Result<JobView, ApiError> {
-        let detail = self.inner.ports.store.detail(id).await?.filter(|d| d.job.request.tenant == caller.tenant);
+        let detail = self.inner.ports.store.detail(id).await;
+        let detail = detail.map_err(|error| self.inner.unread(|| format!("job {id}"), error))?;
+        let detail = detail.filter(|detail| detail.job.request.tenant == caller.tenant);
         let mut detail = detail.ok_or_else(|| ApiError::NotFound(id.clone()))?;
         let kin = self.inner.kin(&detail.job).await?;
         let hidden = !caller.sees_payloads;
@@ -97,7 +99,8 @@ impl Inner {
 
     /// The caller's own job; another tenant's does not exist for it.
     pub(super) async fn find(&self, caller: &Caller, id: &JobId) -> Result<Arc<Job>, ApiError> {
-        let found = self.ports.store.load(std::slice::from_ref(id)).await?.pop().flatten();
+        let found = self.ports.store.load(std::slice::from_ref(id)).await;
+        let found = found.map_err(|error| self.unread(|| format!("job {id}"), error))?.pop().flatten();
         let found = found.filter(|job| job.request.tenant == caller.tenant);
         found.map(Arc::new).ok_or_else(|| ApiError::NotFound(id.clone()))
     }

@@ -128,7 +128,11 @@ impl Engine {
 
     /// A run without its nodes.
     pub async fn run_head(&self, caller: &Caller, id: &RunId) -> Result<RunHead, ApiError> {
-        Ok(self.inner.shown_run(caller, id, i64::MAX).await?.run.head)
+        let mut run = self.inner.stored_run(caller, id, i64::MAX).await?;
+        if !caller.sees_payloads {
+            run.hide();
+        }
+        Ok(run.head)
     }
 
     pub async fn runs(&self, caller: &Caller, query: RunQuery) -> Result<Listing<RunHead>, ApiError> {
@@ -174,15 +178,23 @@ impl Engine {
 impl Inner {
     /// The caller's own run, with the nodes that changed after a version; another tenant's does not exist for it.
     pub(super) async fn run_since(&self, caller: &Caller, id: &RunId, version: i64) -> Result<RunView, ApiError> {
-        let run = self.ports.store.run_since(id, version).await?;
-        let run = run.filter(|run| run.head.tenant == caller.tenant).ok_or_else(|| ApiError::no_run(id))?;
+        let run = self.stored_run(caller, id, version).await?;
         if id.is_saga() {
             let dag = Arc::new(outline(&run));
             return Ok(RunView { run, dag });
         }
-        let known = self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await?;
-        let known = known.ok_or_else(|| ApiError::Internal(format!("the definition of run {id} is gone")))?;
+        let row = || format!("version {} of DAG {:?}, which run {id} follows,", run.head.dag.version, run.head.dag.name);
+        let known = self.definition(&DagKey::of(&run.head.tenant, &run.head.dag)).await;
+        let known = known.map_err(|error| self.unread(row, error))?;
+        let known = known.ok_or_else(|| ApiError::Damaged { row: row(), why: "it is gone".into() })?;
         Ok(RunView { run, dag: known.dag })
+    }
+
+    /// The caller's own run without its definition, which may be unreadable.
+    async fn stored_run(&self, caller: &Caller, id: &RunId, version: i64) -> Result<Run, ApiError> {
+        let run = self.ports.store.run_since(id, version).await;
+        let run = run.map_err(|error| self.unread(|| format!("run {id}"), error))?;
+        run.filter(|run| run.head.tenant == caller.tenant).ok_or_else(|| ApiError::no_run(id))
     }
 
     /// The same as far as the caller may see it.

@@ -82,7 +82,7 @@ async fn a_run_that_waits_for_nothing_is_ended_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_definition_is_gone_is_ended_once_its_jobs_are_and_one_that_cannot_be_read_is_left() {
+async fn a_run_whose_definition_is_gone_or_cannot_be_read_is_ended_once_its_jobs_are() {
     let stage = Stage::new();
     stage.put(PAIR).await;
     let audit = AuditEntry {
@@ -110,19 +110,26 @@ async fn a_run_whose_definition_is_gone_is_ended_once_its_jobs_are_and_one_that_
     tokio::time::sleep(Duration::from_secs(600)).await;
     for id in [&gone, &unread] {
         assert_eq!(stored(&stage, id).await.head.state, RunState::Running, "its job waits for a worker");
+        let cancel = RunOrder::Cancel { compensate: false, note: None };
+        let refused = stage.engine.order_run(&caller(), id, cancel).await.expect_err("nobody knows what follows");
+        assert_eq!(refused.code(), "row_damaged", "{refused}");
+        assert!(refused.to_string().contains("DAG \"pair\""), "{refused}");
+        assert_eq!(stage.engine.run_view(&caller(), id).await.expect_err("without its plan").code(), "row_damaged");
+        assert_eq!(stage.engine.run_head(&caller(), id).await.expect("the head needs no plan").state, RunState::Running);
     }
     let mut worker = Hand::attach(&stage.engine, "w", &["job.a"], 2).await;
     for assignment in worker.take_many(2).await {
         worker.report(&assignment, done()).await;
     }
-    let run = ended(&stage, &gone).await;
-    assert_eq!((run.head.state, run.nodes[&FIRST].state), (RunState::Failed, NodeState::Failed));
-    assert!(is_orphaned(&run), "{run:?}");
-    assert!(stage.store.news(std::slice::from_ref(&gone), 10).await.expect("read").is_empty(), "nobody is called again");
-    // A later version of Lockgate may be able to go on with it.
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(stored(&stage, &unread).await.head.state, RunState::Running);
-    orphans(&stage, 1.0);
+    for (id, why) in [(&gone, "is not there"), (&unread, "cannot be read")] {
+        let run = ended(&stage, id).await;
+        assert_eq!((run.head.state, run.nodes[&FIRST].state), (RunState::Failed, NodeState::Failed));
+        assert!(is_orphaned(&run), "{run:?}");
+        let failure = run.head.failure.as_ref().expect("it says why");
+        assert!(failure.message.contains(why), "{failure:?}");
+        assert!(stage.store.news(std::slice::from_ref(id), 10).await.expect("read").is_empty(), "nobody is called again");
+    }
+    orphans(&stage, 2.0);
 }
 
 /// A worker that beats until it is given something.

@@ -6,9 +6,11 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
-use lockgate_engine::{Acknowledged, Assignment, FromWorker, HealthView, ResultReport, ToWorker, Trouble};
+use lockgate_engine::{
+    Acknowledged, ApiError, Assignment, Finding, FromWorker, HealthView, ResultReport, ToWorker, Trouble,
+};
 
-use super::stage::{Hand, Stage, job};
+use super::stage::{Hand, Stage, caller, job};
 
 /// The second of three cannot be read.
 async fn three(stage: &Stage, new: impl Fn() -> NewJob) -> [JobId; 3] {
@@ -159,4 +161,41 @@ async fn a_worker_that_holds_a_spoilt_job_attaches_and_its_other_results_are_sto
     stage.store.mend();
     assert_eq!(worker.report(&held[1], good()).await, Acknowledged::Stored);
     assert_eq!(stage.job(&bad).await.state(), JobState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_a_spoilt_job_is_told_that_it_is_damaged() {
+    let stage = Stage::new();
+    let [_, bad, _] = three(&stage, || job("t")).await;
+    let damaged = |error: ApiError| {
+        assert_eq!(error.code(), "row_damaged", "{error}");
+        assert!(error.to_string().contains(bad.as_str()), "{error}");
+    };
+    damaged(stage.engine.job(&caller(), &bad).await.expect_err("it cannot be read"));
+    damaged(stage.engine.cancel(&caller(), &bad, None).await.expect_err("nothing can be decided"));
+    assert!(told_of(&stage.engine.health().await, &bad));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spoilt_schedule_is_left_out_of_the_list_and_named_to_whoever_asks_for_it() {
+    let stage = Stage::new();
+    let text = "version: 1\nschedules:\n  a: {every: 1h, job: {topic: t}}\n  bad: {every: 1h, job: {topic: t}}\n  c: {every: 1h, job: {topic: t}}\n";
+    stage.engine.put_schedules(&caller(), "s.yaml", text).await.expect("stored");
+    stage.store.spoil_schedules([(caller().tenant, "bad".into())]);
+    let listed = stage.engine.schedules(&caller(), None, 10).await.expect("the others are listed");
+    let names: Vec<&str> = listed.iter().map(|view| &*view.schedule.name).collect();
+    assert_eq!(names, ["a", "c"]);
+    let damaged = |error: ApiError| {
+        assert_eq!(error.code(), "row_damaged", "{error}");
+        assert!(error.to_string().contains("schedule bad"), "{error}");
+    };
+    damaged(stage.engine.schedule(&caller(), "bad").await.expect_err("it cannot be read"));
+    damaged(stage.engine.pause_schedule(&caller(), "bad").await.expect_err("nothing can be decided"));
+    damaged(stage.engine.remove_schedule(&caller(), "bad").await.expect_err("nor removed"));
+    let changed = text.replace("1h", "2h");
+    damaged(stage.engine.put_schedules(&caller(), "s.yaml", &changed).await.expect_err("the file says which one"));
+    stage.engine.trigger_schedule(&caller(), "a").await.expect("its neighbours go on");
+    let health = stage.engine.health().await;
+    let named = |finding: &Finding| finding.trouble == Trouble::RowsUnreadable && finding.detail.contains("schedule bad");
+    assert!(health.findings.iter().any(named), "{:?}", health.findings);
 }

@@ -305,3 +305,44 @@ async fn numbers_about_everybody_are_for_those_who_see_everybody() {
     assert!(numbers.text.contains("lockgate_access_refused_total{code=\"unauthenticated\"} 1"), "{numbers:?}");
     assert_eq!(server.send(at("/healthz", None), "").await.status, 200);
 }
+
+#[tokio::test]
+async fn the_last_key_of_an_administrator_cannot_be_revoked() {
+    let server = Closed::start().await;
+    let first = "0000000000000000";
+    let revoke = async |key: &str, id: &str| server.post_as(key, &format!("/v1/credentials/{id}/revoke"), &json!({})).await;
+    let id_of = |key: &str| key.split('_').nth(1).expect("an id").to_owned();
+    // An administrator of one tenant cannot let others in.
+    server.key("admin", Some("acme")).await;
+    let refused = revoke(&server.admin_key, first).await;
+    refused.is_problem(403, "permission_denied");
+    assert!(refused.text.contains("lockgate auth key create"), "it says what to do: {refused:?}");
+    assert_eq!(server.get_as(&server.admin_key, "/v1/jobs").await.status, 200);
+
+    let second = server.key("admin", None).await;
+    assert_eq!(revoke(&second, first).await.status, 200);
+    revoke(&second, &id_of(&second)).await.is_problem(403, "permission_denied");
+    // The old key of a rotation ends soon: it is not one that is left.
+    let path = format!("/v1/keys/{}/rotate", id_of(&second));
+    let rotated = server.post_as(&second, &path, &json!({ "overlap_ms": 60_000 })).await;
+    let third = rotated.json["key"].as_str().expect("a key").to_owned();
+    revoke(&third, &id_of(&third)).await.is_problem(403, "permission_denied");
+    assert_eq!(revoke(&third, &id_of(&second)).await.status, 200, "what ends anyway may be ended");
+}
+
+#[tokio::test]
+async fn of_two_administrators_who_revoke_each_other_one_is_left() {
+    let server = Closed::start().await;
+    let first = "0000000000000000";
+    let second = server.key("admin", None).await;
+    let id = second.split('_').nth(1).expect("an id").to_owned();
+    let revoke = async |key: &str, id: &str| server.post_as(key, &format!("/v1/credentials/{id}/revoke"), &json!({})).await;
+    let (one, other) = tokio::join!(revoke(&second, first), revoke(&server.admin_key, &id));
+    let ended = [&one, &other].iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(ended, 1, "{one:?} {other:?}");
+    let mut left = 0;
+    for key in [&server.admin_key, &second] {
+        left += usize::from(server.get_as(key, "/v1/jobs").await.status == 200);
+    }
+    assert_eq!(left, 1);
+}

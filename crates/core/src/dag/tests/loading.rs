@@ -147,6 +147,21 @@ fn lint_lists_the_work_that_nothing_can_undo() {
 }
 
 #[test]
+fn lint_lists_joins_that_a_failure_overrules() {
+    let dag = with_nodes(
+        "a: {topic: t}
+         b: {topic: t, on_fail: continue}
+         c: {topic: t, on_fail: stop}
+         any: {needs: [a, b, c], join: any_success, topic: t}
+         done: {needs: [b], join: all_done, topic: t}
+         late: {needs: [a], join: all_done, topic: t}
+         all: {needs: [a, c], topic: t}",
+    );
+    let lint = |node, join, by: &[&'static str]| super::super::OverruledJoin { node, join, by: by.to_vec() };
+    assert_eq!(dag.overruled_joins(), [lint("any", "any_success", &["a", "c"]), lint("late", "all_done", &["a"])]);
+}
+
+#[test]
 fn as_many_nodes_as_there_may_be_load() {
     let chain = (1..NODES_MAX).map(|n| format!("n{n}: {{needs: n{}, topic: t, payload: '${{nodes.n0.output}}'}}\n", n - 1));
     let dag = with_nodes(&["n0: {topic: t}\n".to_owned()].into_iter().chain(chain).collect::<String>());

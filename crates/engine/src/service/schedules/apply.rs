@@ -102,9 +102,9 @@ impl Inner {
         caller: &Caller,
         specs: &[&(Arc<str>, Spec)],
         now: Timestamp,
-    ) -> Result<BTreeMap<Arc<str>, Schedule>, StoreError> {
+    ) -> Result<BTreeMap<Arc<str>, Schedule>, ApiError> {
         let keys: Vec<_> = specs.iter().map(|(name, _)| (caller.tenant.clone(), name.clone())).collect();
-        let found = self.ports.store.load_schedules(&keys).await?;
+        let found = self.find_schedules(&keys).await?;
         let found = specs.iter().zip(found).filter_map(|((_, spec), schedule)| schedule.map(|schedule| (spec, schedule)));
         let (same, other): (Vec<_>, Vec<_>) = found.partition(|(spec, schedule)| schedule.spec == **spec);
         let other = other.into_iter().map(|(_, schedule)| schedule).collect();

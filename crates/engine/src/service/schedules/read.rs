@@ -65,7 +65,7 @@ impl Inner {
     /// The caller's own schedule; another tenant's does not exist for it.
     pub(super) async fn find_schedule(&self, caller: &Caller, name: &str) -> Result<Schedule, ApiError> {
         let key = (caller.tenant.clone(), Arc::from(name));
-        let found = self.load_schedules(&[key]).await?.pop();
+        let found = self.find_schedules(&[key]).await?.pop().flatten();
         found.ok_or_else(|| ApiError::no_such("schedule", name))
     }
 

@@ -45,7 +45,7 @@ impl Closed {
     pub(crate) async fn start_on(stage: Stage, settings: GatewaySettings) -> Self {
         let server = Server::start_on(stage, settings).await;
         let made = server.engine.first_key(&DigestKey::new(DIGEST)).await.expect("made").expect("the first");
-        assert!(server.engine.keep_first_key(&made).await.expect("stored"));
+        assert!(server.engine.keep_admin_key(&made).await.expect("stored"));
         Self { server, admin: made.credential.identity(), admin_key: made.key.reveal() }
     }
 

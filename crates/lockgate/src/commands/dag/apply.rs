@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lockgate_core::dag::Dag;
+use lockgate_core::dag::{Dag, OverruledJoin};
 use lockgate_proto::v1;
 use serde::Serialize;
 
@@ -49,6 +49,7 @@ struct Checked<'a> {
     snapshot: &'a str,
     nodes: usize,
     uncompensated: Vec<&'a str>,
+    overruled_joins: Vec<OverruledJoin<'a>>,
 }
 
 impl Apply {
@@ -86,15 +87,20 @@ impl Lint {
             Ok(dag) => dag,
             Err(errors) => return files::tell(&errors, None, out),
         };
-        let uncompensated = dag.uncompensated();
+        let (uncompensated, overruled_joins) = (dag.uncompensated(), dag.overruled_joins());
         if out.is_json() {
             let (nodes, snapshot) = (dag.nodes.len(), &*dag.snapshot);
-            out.json(&Checked { ok: true, dag: &dag.name, snapshot, nodes, uncompensated })?;
+            out.json(&Checked { ok: true, dag: &dag.name, snapshot, nodes, uncompensated, overruled_joins })?;
             return Ok(Exit::Success);
         }
         out.line(&format!("{name}  {}  {} nodes  {}", out.paint("ok", Tone::Good), dag.nodes.len(), dag.snapshot))?;
         if !uncompensated.is_empty() {
             out.line(&format!("{} {}", out.paint("nothing undoes:", Tone::Waiting), uncompensated.join(", ")))?;
+        }
+        for OverruledJoin { node, join, by } in overruled_joins {
+            let lead = out.paint("the join is not asked:", Tone::Waiting);
+            let by = by.join(", ");
+            out.line(&format!("{lead} {node} ({join}), if {by} fails; on_fail: continue there lets the join decide"))?;
         }
         Ok(Exit::Success)
     }

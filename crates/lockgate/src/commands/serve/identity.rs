@@ -23,6 +23,11 @@ pub(crate) struct IdentityArgs {
         help_heading = HEADING)]
     pub(super) auth: bool,
 
+    /// Make another key for the administrator at this start, for an installation whose administrators lost theirs; it is
+    /// printed and put where the first one was
+    #[arg(long, requires = "auth", help_heading = HEADING)]
+    pub(super) new_admin_key: bool,
+
     /// File with 64 hexadecimal digits that protect stored keys, the same on every replica; a server with a data folder of
     /// its own makes one there
     #[arg(long, env = "LOCKGATE_AUTH_SECRET", hide_env_values = true, value_name = "FILE", help_heading = HEADING)]

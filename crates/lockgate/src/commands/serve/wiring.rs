@@ -318,10 +318,12 @@ async fn in_force(engine: &Engine) -> Result<[Option<Active>; 2], CliError> {
 /// The administrator's key is in its file before it counts, so that no crash leaves an installation that nobody can enter.
 async fn first_key(serve: &Serve, engine: &Engine, access: &Access) -> Result<Option<MadeKey>, CliError> {
     let Access::Closed(entrance) = access else { return Ok(None) };
-    let Some(made) = engine.first_key(&entrance.digest).await? else { return Ok(None) };
+    let first = engine.first_key(&entrance.digest).await?;
+    let another = || serve.identity.new_admin_key.then(|| engine.another_admin_key(&entrance.digest));
+    let Some(made) = first.or_else(another) else { return Ok(None) };
     let path = banner::key_file(serve);
     keyfile::put(&path, &format!("{}\n", made.key.reveal()))?;
-    if engine.keep_first_key(&made).await? {
+    if engine.keep_admin_key(&made).await? {
         return Ok(Some(made));
     }
     // Another replica was first, and has told its key.

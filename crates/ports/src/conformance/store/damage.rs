@@ -126,6 +126,36 @@ pub async fn schedules_are_read_past_pages_of_spoilt_ones(h: &StoreHarness) -> P
     Ok(())
 }
 
+pub async fn lists_of_schedules_leave_spoilt_ones_out_and_whoever_names_one_is_told(h: &StoreHarness) -> Proof {
+    for name in ["a", "b", "bad", "c", "worse", "worst", "z"] {
+        h.put(name).await?;
+    }
+    for name in ["bad", "worse", "worst"] {
+        h.spoil_schedule(name).await?;
+    }
+    let readable = ["a", "b", "c", "z"];
+    let tenant = TENANT.into();
+    for limit in [1, 2, 3, 10] {
+        let (mut seen, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = h.store.list_schedules(&tenant, after.as_deref(), limit).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.name.to_string());
+            seen.extend(page);
+        }
+        assert_eq!(names(&seen), readable, "pages of {limit}");
+    }
+    let met = h.store.unreadable();
+    assert!(met.latest.as_ref().is_some_and(|latest| latest.contains("schedule worst of acme")), "{met:?}");
+    for named in [&["bad"][..], &["a", "bad"]] {
+        let keys: Vec<_> = named.iter().map(|name| (tenant.clone(), (*name).into())).collect();
+        let told = h.store.load_schedules(&keys).await;
+        assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+    }
+    assert!(h.schedule("a").await?.is_some());
+    Ok(())
+}
+
 pub async fn news_are_read_past_pages_of_spoilt_jobs(h: &StoreHarness) -> Proof {
     h.begin_with("run-a", &[0, 1, 2, 3]).await?;
     h.begin_with("run-b", &[0]).await?;

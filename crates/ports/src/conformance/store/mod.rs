@@ -178,6 +178,7 @@ macro_rules! store_conformance {
                 what_a_session_holds_is_read_past_a_spoilt_job,
                 what_is_owed_is_read_past_a_spoilt_job,
                 schedules_are_read_past_pages_of_spoilt_ones,
+                lists_of_schedules_leave_spoilt_ones_out_and_whoever_names_one_is_told,
                 news_are_read_past_pages_of_spoilt_jobs,
                 lists_for_people_leave_a_spoilt_job_out,
                 whoever_names_a_spoilt_job_is_told,

@@ -26,6 +26,9 @@ impl Schedules for MemoryStore {
 
     async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError> {
         let (data, _) = self.open();
+        if let Some((tenant, name)) = keys.iter().find(|key| data.spoilt_schedules.contains(*key)) {
+            return Err(StoreError::Corrupt(format!("schedule {name} of {tenant} was spoilt")));
+        }
         Ok(keys.iter().map(|key| data.schedules.get(key).cloned()).collect())
     }
 
@@ -37,7 +40,8 @@ impl Schedules for MemoryStore {
     ) -> Result<Vec<Schedule>, StoreError> {
         let (data, _) = self.open();
         let wanted = |row: &&Schedule| row.tenant == *tenant && after.is_none_or(|after| *row.name > *after);
-        Ok(data.schedules.values().filter(wanted).take(limit).cloned().collect())
+        let readable = data.schedules.values().filter(wanted).filter(|row| data.is_readable_schedule(row));
+        Ok(readable.take(limit).cloned().collect())
     }
 
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError> {
