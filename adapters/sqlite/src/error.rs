@@ -19,7 +19,7 @@ pub enum OpenError {
     Folder { path: PathBuf, error: std::io::Error },
     #[error("the data folder was written by a newer lockgate: its schema is {found}, this one knows {known}")]
     Newer { found: i64, known: i64 },
-    #[error("the database cannot be opened: {0}{}", restore_hint(.0))]
+    #[error("the database cannot be opened: {}{}", .0, restore_hint(.0))]
     Database(#[from] rusqlite::Error),
     #[error(
         "acknowledged work is missing in the data folder {}: {loss}. {LOST_TODO}",

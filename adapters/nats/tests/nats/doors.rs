@@ -109,7 +109,8 @@ async fn a_question_asked_again_is_answered_again() {
 async fn results_are_acknowledged_by_token() {
     let stage = stage().await;
     let _doors = stage.open().await;
-    let result = |token: &str| v1::Result { job_id: "a".into(), token: token.into(), outcome: None };
+    let result =
+        |token: &str| v1::Result { job_id: "a".into(), token: token.into(), outcome: None, ..v1::Result::default() };
     let report = v1::WorkerMessage { results: vec![result("t-1"), result("t-2")], ..v1::WorkerMessage::default() };
     let answer = stage.ask(RESULT, None, report.encode_to_vec()).await;
     let answer = v1::ServerMessage::decode(answer.payload).expect("an answer to a report");
@@ -121,13 +122,13 @@ async fn results_are_acknowledged_by_token() {
 async fn results_for_one_process_are_answered_there_and_kept_for_all() {
     let stage = stage().await;
     let doors = stage.open().await;
-    let result = v1::Result { job_id: "a".into(), token: "t-1".into(), outcome: None };
+    let result = v1::Result { job_id: "a".into(), token: "t-1".into(), outcome: None, ..v1::Result::default() };
     let report = v1::WorkerMessage { results: vec![result], ..v1::WorkerMessage::default() }.encode_to_vec();
     let here = stage.ask("sys.job.result.here", Some("t-1:result"), report.clone()).await;
     assert_eq!(v1::ServerMessage::decode(here.payload).expect("an answer").acks.len(), 1);
     doors.stop().await;
     // Its process is gone: whoever comes next takes it from the stream.
-    let result = v1::Result { job_id: "b".into(), token: "t-2".into(), outcome: None };
+    let result = v1::Result { job_id: "b".into(), token: "t-2".into(), outcome: None, ..v1::Result::default() };
     let late = v1::WorkerMessage { results: vec![result], ..v1::WorkerMessage::default() }.encode_to_vec();
     stage.client.publish("sys.job.result.elsewhere", late.into()).await.expect("sent");
     let _doors = stage.open().await;

@@ -67,7 +67,6 @@ pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (Flow
     let settled = Settled { ended: nodes.iter().map(|(key, _)| *key).collect(), ..Settled::default() };
     let next = Next {
         head: head.clone(),
-        ended: nodes.iter().map(|(key, _)| *key).collect(),
         nodes,
         jobs: Vec::new(),
         dead: Vec::new(),

@@ -80,7 +80,7 @@ impl Mute {
 
     fn report(&self, job_id: &str, token: &str) {
         let (job_id, token) = (job_id.to_owned(), token.to_owned());
-        let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")) }];
+        let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")), ..v1::Result::default() }];
         self.say(WorkerMessage { results, ..WorkerMessage::default() });
     }
 

@@ -80,7 +80,7 @@ impl Post {
 
 fn result_of(assignment: &v1::Assignment) -> WorkerMessage {
     let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
-    let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")) }];
+    let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")), ..v1::Result::default() }];
     WorkerMessage { results, ..said("s-1") }
 }
 

@@ -54,6 +54,7 @@ async fn what_waits_for_a_worker_comes_together() {
         job_id: a.job_id.clone(),
         token: a.token.clone(),
         outcome: Some(succeeded("null")),
+        ..v1::Result::default()
     };
     worker.send(WorkerMessage { results: assignments.iter().map(result).collect(), ..WorkerMessage::default() });
     let acks = worker.until(|message| Some(message.acks).filter(|acks| !acks.is_empty())).await;
@@ -141,7 +142,12 @@ async fn a_stream_begins_with_hello_and_has_only_one() {
 async fn a_result_of_no_job_that_could_ever_be_ends_the_stream_with_its_field() {
     let server = Server::start().await;
     let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
-    let results = vec![v1::Result { job_id: "x".repeat(1 << 20), token: "t".into(), outcome: Some(succeeded("1")) }];
+    let results = vec![v1::Result {
+        job_id: "x".repeat(1 << 20),
+        token: "t".into(),
+        outcome: Some(succeeded("1")),
+        ..v1::Result::default()
+    }];
     worker.send(WorkerMessage { results, ..WorkerMessage::default() });
     let refused = worker.next().await.expect_err("refused");
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");

@@ -125,7 +125,7 @@ fn an_id_that_nobody_made_is_refused_with_its_field() {
     let long = || "x".repeat(ID_BYTES_MAX + 1);
     let held = |job_id: String, token: String| vec![v1::Held { job_id, token, started_at_ms: None }];
     let start = |job_id: String, token: String| vec![v1::Start { job_id, token }];
-    let result = |job_id: String, token: String| vec![v1::Result { job_id, token, outcome: None }];
+    let result = |job_id: String, token: String| vec![v1::Result { job_id, token, outcome: None, ..v1::Result::default() }];
     let beat = |inventory| Some(v1::Beat { inventory, ..v1::Beat::default() });
     let none = v1::WorkerMessage::default;
     let cases = [

@@ -75,7 +75,7 @@ impl ScriptedWorker {
     /// Reports how an attempt ended and waits for the acknowledgement. True when it was superseded.
     pub(crate) async fn report(&mut self, assignment: &Assignment, outcome: Option<result::Outcome>) -> bool {
         let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
-        let results = vec![v1::Result { job_id, token: token.clone(), outcome }];
+        let results = vec![v1::Result { job_id, token: token.clone(), outcome, ..v1::Result::default() }];
         self.send(WorkerMessage { results, ..WorkerMessage::default() });
         loop {
             let message = self.next().await.expect("an unbroken stream").expect("not the end");
