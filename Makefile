@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster matrix soak soak-kernel soak-cluster chaos chaos-cluster recovery observe sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster performance matrix soak soak-kernel soak-cluster chaos chaos-cluster recovery observe sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
 	$(CARGO) build --release -p lockgate
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/release/lockgate bench --cluster
 
+performance: servers ## bench and bench-cluster, and their figures into the tables of docs/performance.md; ten minutes
+	$(CARGO) xtask performance
+
 matrix: servers ## the adapters on other servers: PostgreSQL 18, Valkey 9, NATS 2.9
 	@echo 'left out: TLS to PostgreSQL and to Valkey, which these packages are built without'
 	env $$(tools/get-matrix) $(CARGO) xtask shared $(CARGO) nextest run --workspace \
@@ -65,7 +68,7 @@ chaos-cluster: servers ## the same with many processes on PostgreSQL, Redis and 
 	$(CARGO) build -p lockgate
 	$(CARGO) xtask servers $${CARGO_TARGET_DIR:-target}/debug/lockgate chaos --cluster
 
-recovery: servers ## both of them, and what came of it into the tables of README.md and docs/resilience.md; a quarter of an hour
+recovery: servers ## both of them, and the measured times into the tables of docs/resilience.md; a quarter of an hour
 	$(CARGO) xtask recovery
 
 observe: servers ## a cluster under load and in trouble, scraped by Prometheus: does every dashboard show something, do the alerts fire when it is time, and end; a quarter of an hour

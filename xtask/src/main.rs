@@ -9,6 +9,8 @@ mod cluster;
 mod containers;
 mod dashboards;
 mod observe;
+mod pages;
+mod performance;
 mod recovery;
 #[cfg(test)]
 mod rules;
@@ -29,7 +31,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   sim [--seeds N]     simulated stories of crashes and faults, optimised; `lockgate-sim --help` lists the options
   dev                 a cluster on this machine with PostgreSQL, Redis and NATS of its own, until Ctrl-C
   observe             a cluster under load and in trouble, scraped by Prometheus: every query of a dashboard must have data
-  recovery            break both kinds of installation on purpose, and write the recovery tables of the README and its page
+  performance         measure both kinds of installation, and write the tables of docs/performance.md
+  recovery            break both kinds of installation on purpose, and write the tables of docs/resilience.md
   servers COMMAND...  run a command with fresh servers, their addresses in DATABASE_URL, REDIS_URL and NATS_URL
   shared COMMAND...   run a command that tests, with one PostgreSQL for all tests instead of one for each";
 
@@ -55,6 +58,7 @@ fn run() -> anyhow::Result<bool> {
         ["sim", ref options @ ..] => simulate(options),
         ["dev"] => cluster::dev(&root()?),
         ["observe"] => observe::run(&root()?),
+        ["performance"] => performance::run(&root()?),
         ["recovery"] => recovery::run(&root()?),
         ["servers", ref command @ ..] => servers::around(command),
         ["shared", ref command @ ..] => servers::shared(command),

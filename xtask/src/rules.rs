@@ -85,7 +85,7 @@ fn function<'t>(source: &'t str, name: &str) -> Option<&'t str> {
 
 #[test]
 fn every_runbook_names_what_tried_it_and_that_exists() {
-    let (alerts, faults) = (text(RULES[1]), text("README.md"));
+    let (alerts, faults) = (text(RULES[1]), text("docs/resilience.md"));
     for name in after(&alerts, "- alert: ") {
         let page = text(&format!("docs/runbooks/{name}.md"));
         let lines = page.lines().filter(|line| line.starts_with("Tried by: ")).count();

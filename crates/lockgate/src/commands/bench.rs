@@ -17,6 +17,8 @@ mod shared;
 mod throughput;
 pub(super) mod traffic;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tempfile::TempDir;
 
@@ -44,6 +46,10 @@ pub(crate) struct Bench {
     /// Only the cluster
     #[arg(long, requires = "cluster")]
     no_embedded: bool,
+
+    /// Also write the figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
 
     #[command(flatten)]
     servers: ServerArgs,
@@ -113,6 +119,9 @@ impl Bench {
             latency::measure(&bed, scale, &mut report).await?;
             dags::measure(&bed, scale.quick, &mut report).await?;
             schedules::measure(&bed, scale.quick, &mut report).await?;
+        }
+        if let Some(file) = &self.rows {
+            report.write(file)?;
         }
         report.finish()?;
         Ok(Exit::Success)

@@ -177,7 +177,6 @@ mod tests {
         let names = |cluster: bool| Fault::all(cluster).iter().map(|fault| fault.name()).collect::<BTreeSet<_>>();
         assert_eq!(named("docs/resilience.md", "recovery embedded"), names(false));
         assert_eq!(named("docs/resilience.md", "recovery cluster"), names(true));
-        assert_eq!(named("README.md", "recovery"), &names(false) | &names(true));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Collects figures and shows them, as they come and at the end.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -31,6 +33,11 @@ impl Report {
         let figure = Figure { name: name.into(), value: rounded(value), unit };
         self.out.remark(&format!("  {:<44} {:>14} {unit}", figure.name, shown(figure.value)));
         self.figures.push(figure);
+    }
+
+    pub(super) fn write(&self, file: &Path) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(&self.figures).map_err(|error| CliError::Server(error.to_string()))?;
+        Ok(std::fs::write(file, text)?)
     }
 
     pub(super) fn finish(self) -> Result<(), CliError> {
