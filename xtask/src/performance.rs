@@ -38,7 +38,8 @@ fn written(figures: &[Value]) -> String {
     text += "| figure | value | unit |\n|---|--:|---|\n";
     for figure in figures {
         let text_of = |name: &str| figure[name].as_str().unwrap_or_default();
-        text += &format!("| {} | {} | {} |\n", text_of("name"), figure["value"].as_f64().unwrap_or_default(), text_of("unit"));
+        text +=
+            &format!("| {} | {} | {} |\n", text_of("name"), figure["value"].as_f64().unwrap_or_default(), text_of("unit"));
     }
     text
 }

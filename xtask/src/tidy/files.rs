@@ -11,7 +11,7 @@ use super::source::Source;
 /// Build output and what a running server leaves behind.
 const SKIPPED: [&str; 4] = ["target", "lockgate-data", ".git", "node_modules"];
 const TEXT_EXTENSIONS: [&str; 11] = ["rs", "toml", "md", "proto", "sql", "yaml", "yml", "json", "sh", "py", "txt"];
-const TEXT_NAMES: [&str; 3] = ["Makefile", "run", "Dockerfile"];
+const TEXT_NAMES: [&str; 4] = ["Makefile", "run", "Dockerfile", "LICENSE"];
 
 /// Path relative to the root → content, in order of path.
 pub(crate) fn read(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {

@@ -4,6 +4,7 @@ mod edges;
 mod files;
 mod functions;
 mod habits;
+mod links;
 mod sizes;
 mod source;
 mod words;
@@ -64,6 +65,7 @@ pub(crate) fn run(root: &Path, stats: Stats) -> anyhow::Result<bool> {
     for (path, text) in &texts {
         found.extend(words::check_text(path, text));
     }
+    found.extend(links::check(&texts));
     for source in &sources {
         found.extend(sizes::check(source));
         found.extend(words::check(source));
