@@ -1,16 +1,20 @@
 //! A circuit breaker as a pure state machine: closed, open, half-open.
 //!
-//! Failures in a row open it; after a while a few probes are let through; enough of them that succeed close it, and one
-//! that fails opens it again. Time is an argument. Every call carries the ticket it was admitted with, so that an answer
-//! that comes after the state moved on changes nothing.
+//! Failures open it, in a row or among the latest calls; after a while a few probes are let through; enough of them that
+//! succeed close it, and one that fails opens it again. Time is an argument. Every call carries the ticket it was admitted
+//! with, so that an answer that comes after the state moved on changes nothing.
+//!
+//! All breakers of the tree are this one: before a safety kernel, shared over replicas (the script of the Redis adapter is
+//! held to it by conformance cases), and those that workers keep for what their handlers call.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// Consecutive failures that open it.
+    /// Failures that open it: in a row, or among the latest calls with [`Breaker::over_latest`].
     pub fail_budget: u32,
     pub open_for: Duration,
     /// Probes in flight at once while half-open.
@@ -68,6 +72,11 @@ pub struct Refused {
 #[derive(Clone, Debug)]
 pub struct Breaker {
     settings: BreakerSettings,
+    /// Calls among which failures are counted; None counts those in a row.
+    latest: Option<usize>,
+    longest_rest: Duration,
+    /// For how long it opens next.
+    rest: Duration,
     /// One more with every change of state.
     epoch: u64,
     inner: Inner,
@@ -76,14 +85,52 @@ pub struct Breaker {
 
 #[derive(Clone, Debug)]
 enum Inner {
-    Closed { failures: u32 },
+    Closed { calls: Calls },
     Open { until: Timestamp },
     HalfOpen { probes: Vec<(u64, Timestamp)>, successes: u32 },
 }
 
+/// How calls of a closed breaker went.
+#[derive(Clone, Debug, Default)]
+struct Calls {
+    failures: u32,
+    /// The latest ones, newest first, true for a failure. Empty where those in a row count.
+    latest: VecDeque<bool>,
+}
+
+impl Calls {
+    fn note(&mut self, failed: bool, of_latest: Option<usize>) {
+        let Some(max) = of_latest else {
+            self.failures = if failed { self.failures + 1 } else { 0 };
+            return;
+        };
+        self.latest.truncate(max.saturating_sub(1));
+        self.latest.push_front(failed);
+        self.failures = u32::try_from(self.latest.iter().filter(|failed| **failed).count()).unwrap_or(u32::MAX);
+    }
+
+    fn are_too_bad(&self, budget: u32, of_latest: Option<usize>) -> bool {
+        self.failures >= budget && of_latest.is_none_or(|calls| self.latest.len() >= calls)
+    }
+}
+
 impl Breaker {
     pub fn new(settings: BreakerSettings) -> Self {
-        Self { settings, epoch: 0, inner: Inner::Closed { failures: 0 }, asked: 0 }
+        let (longest_rest, rest) = (settings.open_for, settings.open_for);
+        let inner = Inner::Closed { calls: Calls::default() };
+        Self { settings, latest: None, longest_rest, rest, epoch: 0, inner, asked: 0 }
+    }
+
+    /// Failures count among this many latest calls instead of in a row; it never opens on fewer calls.
+    #[must_use]
+    pub fn over_latest(self, calls: usize) -> Self {
+        Self { latest: Some(calls), ..self }
+    }
+
+    /// A probe that fails doubles the time for which it is open, up to this, until it closes.
+    #[must_use]
+    pub fn resting_up_to(self, longest_rest: Duration) -> Self {
+        Self { longest_rest, ..self }
     }
 
     /// The state at `now`: an open breaker whose time is over is half-open, asked or not.
@@ -95,10 +142,10 @@ impl Breaker {
         }
     }
 
-    /// Consecutive failures while closed; the whole budget otherwise.
+    /// Failures that count while closed; the whole budget otherwise.
     pub fn failures(&self) -> u32 {
-        match self.inner {
-            Inner::Closed { failures } => failures,
+        match &self.inner {
+            Inner::Closed { calls } => calls.failures,
             Inner::Open { .. } | Inner::HalfOpen { .. } => self.settings.fail_budget,
         }
     }
@@ -137,12 +184,13 @@ impl Breaker {
             return;
         }
         match &mut self.inner {
-            Inner::Closed { failures } => *failures = 0,
+            Inner::Closed { calls } => calls.note(false, self.latest),
             Inner::HalfOpen { probes, successes } => {
                 probes.retain(|(probe, _)| *probe != ticket.probe);
                 *successes += 1;
                 if *successes >= self.settings.close_after {
-                    self.become_(Inner::Closed { failures: 0 });
+                    self.rest = self.settings.open_for;
+                    self.become_(Inner::Closed { calls: Calls::default() });
                 }
             }
             Inner::Open { .. } => {}
@@ -154,19 +202,29 @@ impl Breaker {
             return;
         }
         match &mut self.inner {
-            Inner::Closed { failures } => {
-                *failures += 1;
-                if *failures >= self.settings.fail_budget {
+            Inner::Closed { calls } => {
+                calls.note(true, self.latest);
+                if calls.are_too_bad(self.settings.fail_budget, self.latest) {
                     self.open(now);
                 }
             }
-            Inner::HalfOpen { .. } => self.open(now),
+            Inner::HalfOpen { .. } => {
+                self.rest = (self.rest * 2).min(self.longest_rest);
+                self.open(now);
+            }
             Inner::Open { .. } => {}
         }
     }
 
+    /// The call was not made after all, or its answer says nothing: a probe leaves its place to the next.
+    pub fn called_off(&mut self, ticket: Ticket) {
+        if let Inner::HalfOpen { probes, .. } = &mut self.inner {
+            probes.retain(|(probe, _)| *probe != ticket.probe);
+        }
+    }
+
     fn open(&mut self, now: Timestamp) {
-        self.become_(Inner::Open { until: now + self.settings.open_for });
+        self.become_(Inner::Open { until: now + self.rest });
     }
 
     fn become_(&mut self, next: Inner) {
@@ -237,6 +295,48 @@ mod tests {
         (0..3).for_each(|_| _ = breaker.ask(at(40_000)).unwrap());
         assert_eq!(breaker.ask(at(40_001)), Err(Refused { until: at(50_000) }));
         assert!(breaker.ask(at(50_000)).is_ok());
+    }
+
+    #[test]
+    fn half_of_the_latest_calls_open_it_and_never_fewer_calls() {
+        let budget = BreakerSettings { fail_budget: 2, ..BreakerSettings::default() };
+        let mut breaker = Breaker::new(budget).over_latest(4);
+        for failed in [true, false, false, false, true, false, false] {
+            let ticket = breaker.ask(at(0)).unwrap();
+            if failed { breaker.failed(ticket, at(0)) } else { breaker.succeeded(ticket) }
+        }
+        assert_eq!((breaker.state(at(0)), breaker.failures()), (BreakerState::Closed, 1), "old calls are forgotten");
+        fail(&mut breaker, 1);
+        assert_eq!(breaker.state(at(1)), BreakerState::Open, "two of the latest four");
+        let mut few = Breaker::new(budget).over_latest(4);
+        (0..3).for_each(|ms| fail(&mut few, ms));
+        assert_eq!(few.state(at(3)), BreakerState::Closed);
+    }
+
+    #[test]
+    fn probes_that_fail_double_the_rest_until_one_succeeds() {
+        let settings = BreakerSettings { close_after: 1, open_for: Duration::from_secs(5), ..BreakerSettings::default() };
+        let mut breaker = Breaker::new(settings).resting_up_to(Duration::from_secs(15));
+        (0..3).for_each(|_| fail(&mut breaker, 0));
+        for (now, until) in [(5_000, 15_000), (15_000, 30_000), (30_000, 45_000)] {
+            fail(&mut breaker, now);
+            assert_eq!(breaker.opens_until(), Some(at(until)));
+        }
+        let probe = breaker.ask(at(45_000)).unwrap();
+        breaker.succeeded(probe);
+        (0..3).for_each(|_| fail(&mut breaker, 50_000));
+        assert_eq!(breaker.opens_until(), Some(at(55_000)));
+    }
+
+    #[test]
+    fn a_probe_that_is_called_off_leaves_its_place_to_the_next() {
+        let settings = BreakerSettings { probes_max: 1, ..BreakerSettings::default() };
+        let mut breaker = Breaker::new(settings);
+        (0..3).for_each(|_| fail(&mut breaker, 0));
+        let probe = breaker.ask(at(30_000)).unwrap();
+        assert!(breaker.ask(at(30_000)).is_err());
+        breaker.called_off(probe);
+        assert!(breaker.ask(at(30_000)).is_ok());
     }
 
     #[test]

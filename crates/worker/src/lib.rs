@@ -30,9 +30,11 @@
 //!   its lease, unless the topic is registered with [`LeaseLoss::Stop`].
 //! - An attempt ends when its timeout is over or the server no longer wants it: the handler's future is dropped at its next
 //!   await point. A handler that computes for long without awaiting belongs into `spawn_blocking`.
+//! - A target that is down is left alone, and its jobs wait without spending attempts, with [`Breakers`].
 //! - A result is kept and sent until the server has stored it, over reconnects and, with [`Worker::journal`], over a crash.
 
 mod access;
+mod breaker;
 mod check;
 mod children;
 mod context;
@@ -46,6 +48,7 @@ mod wall;
 mod worker;
 
 pub use crate::access::{Access, AccessError, Bearer, Credential, Tls};
+pub use crate::breaker::{BreakerCounts, BreakerRules, Breakers, CircuitOpen, Permit};
 pub use crate::check::Act;
 pub use crate::children::{Child, ChildOutcome, Gathered, Wait};
 pub use crate::context::Context;

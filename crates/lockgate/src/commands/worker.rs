@@ -7,7 +7,7 @@ use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_ports::Spans;
 use lockgate_worker::handlers::{Builtin, Faults};
-use lockgate_worker::{LeaseLoss, Worker as Library, WorkerError};
+use lockgate_worker::{Breakers, LeaseLoss, Worker as Library, WorkerError};
 use tokio::sync::watch;
 
 use crate::args;
@@ -174,6 +174,7 @@ impl Worker {
         let builtin = Builtin {
             allow_exec: self.allow_exec,
             allow_private_addresses: self.allow_private_addresses,
+            breakers: Breakers::default(),
             effects: self.effects.as_deref().map(effects::open).transpose()?,
             faults: self.faults,
         };

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::breaker::{Breakers, Health};
 use super::descriptors::{Lack, lacking};
 use super::http_client::{HttpClient, check_literal, client, refused};
+use crate::breaker::{Breakers, CircuitOpen, Permit};
 use crate::error::{JobError, chain};
 use crate::payload::Payload;
 
@@ -66,34 +66,32 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(allow_private: bool) -> Result<Self, rustls::Error> {
-        Ok(Self { client: client(allow_private)?, breakers: Breakers::default(), allow_private })
+    pub(super) fn new(allow_private: bool, breakers: Breakers) -> Result<Self, rustls::Error> {
+        Ok(Self { client: client(allow_private)?, breakers, allow_private })
     }
 
-    async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<(Response<()>, Body), JobError> {
+    /// The answer, and whether the host is left alone from now on because of it and others.
+    async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<Answer, JobError> {
         check_literal(request.uri(), self.allow_private).map_err(JobError::fatal)?;
         let host = host_of(request.uri());
         // The host was not called, so no attempt is spent: the job comes again when the breaker lets a call through.
-        let permit = self.breakers.admit(&host).map_err(|wait| {
-            tracing::debug!(host, ?wait, "circuit open: the call waits");
-            JobError::snooze(wait)
+        let permit = self.breakers.admit(&host).map_err(|open| {
+            tracing::debug!(host, wait = ?open.wait, "circuit open: the call waits");
+            JobError::from(open)
         })?;
         match timeout(within, self.exchange(request)).await {
             Ok(Ok((head, body))) => {
-                permit.note(if head.status().is_server_error() { Health::Bad } else { Health::Good });
-                Ok((head, body))
+                let open = if head.status().is_server_error() { permit.failed() } else { answered(permit) };
+                Ok(Answer { head, body, open })
             }
             // Nor does a lack of descriptors here.
             Ok(Err(Failed { lack: Some(lack), .. })) => Err(lack.put_off()),
             // A refusal says nothing about the host: the permit is dropped without a word.
             Ok(Err(Failed { refused: true, text, .. })) => Err(JobError::fatal(text)),
-            Ok(Err(Failed { text, .. })) => {
-                permit.note(Health::Bad);
-                Err(JobError::retryable(text))
-            }
+            Ok(Err(Failed { text, .. })) => Err(unwell(permit.failed(), JobError::retryable(text))),
             Err(_) => {
-                permit.note(Health::Bad);
-                Err(JobError::retryable(format_args!("{host} did not answer within {within:?}")))
+                let late = JobError::retryable(format_args!("{host} did not answer within {within:?}"));
+                Err(unwell(permit.failed(), late))
             }
         }
     }
@@ -108,6 +106,28 @@ impl Caller {
             }
         }
         Ok((Response::from_parts(head, ()), body))
+    }
+}
+
+struct Answer {
+    head: Response<()>,
+    body: Body,
+    open: Option<CircuitOpen>,
+}
+
+fn answered(permit: Permit) -> Option<CircuitOpen> {
+    permit.succeeded();
+    None
+}
+
+/// A failure that leaves the breaker open, such as a probe's, is the host's: the job waits for it and keeps its attempt.
+fn unwell(open: Option<CircuitOpen>, error: JobError) -> JobError {
+    match open {
+        Some(open) => {
+            tracing::debug!(host = open.target, wait = ?open.wait, %error, "circuit open: the failed call is made again");
+            open.into()
+        }
+        None => error,
     }
 }
 
@@ -177,8 +197,8 @@ pub(super) async fn run(caller: &Caller, payload: &Payload, trace: Option<&str>)
     }
     let within = Duration::from_millis(input.timeout_ms);
     let expected = input.expect_status;
-    let (head, body) = caller.call(request(input, trace)?, within).await?;
-    judge(&head, expected)?;
+    let Answer { head, body, open } = caller.call(request(input, trace)?, within).await?;
+    judge(&head, expected).map_err(|error| unwell(open, error))?;
     let content_type = head.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (body, truncated) = body.into_text();
     Ok(Output { status: head.status().as_u16(), content_type, body, truncated })

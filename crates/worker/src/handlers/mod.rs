@@ -1,7 +1,6 @@
 //! Handlers every server brings along, so that the first job needs no code.
 
 mod always_fail;
-mod breaker;
 mod db_tx;
 mod descriptors;
 mod echo;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 pub use self::db_tx::{EffectError, Effects};
 use self::faults::Post;
 pub use self::faults::{Chance, Faults, Slow};
+use crate::breaker::Breakers;
 use crate::context::Context;
 use crate::error::{JobError, chain};
 use crate::worker::Worker;
@@ -33,6 +33,8 @@ pub struct Builtin {
     pub allow_exec: bool,
     /// Lets `job.http_call` reach private, loopback and link-local addresses.
     pub allow_private_addresses: bool,
+    /// Of the hosts that `job.http_call` calls: to be shared with own handlers, or read by who exports metrics.
+    pub breakers: Breakers,
     /// Where `job.db_tx` writes. Without it the topic is not served.
     pub effects: Option<Arc<dyn Effects>>,
     /// What goes wrong on purpose in every one of them. Without it nothing does.
@@ -53,7 +55,7 @@ impl Builtin {
             .handle("job.fan_out", |context, payload| async move {
                 unless_cancelled(&context, fan_out::run(&context, &payload)).await
             });
-        let post = with_http_call(post, self.allow_private_addresses);
+        let post = with_http_call(post, self.allow_private_addresses, self.breakers);
         let post = if self.allow_exec { with_exec(post) } else { post };
         let post = match self.effects {
             Some(effects) => post.handle("job.db_tx", move |context, payload| db_tx::run(effects.clone(), context, payload)),
@@ -84,8 +86,8 @@ async fn unless_cancelled<T>(context: &Context, work: impl Future<Output = Resul
     }
 }
 
-fn with_http_call(post: Post, allow_private_addresses: bool) -> Post {
-    match http_call::Caller::new(allow_private_addresses) {
+fn with_http_call(post: Post, allow_private_addresses: bool, breakers: Breakers) -> Post {
+    match http_call::Caller::new(allow_private_addresses, breakers) {
         Ok(caller) => {
             let caller = Arc::new(caller);
             post.handle("job.http_call", move |context, payload| {

@@ -8,9 +8,11 @@ use lockgate_otlp::{Counters, Exporter};
 use lockgate_postgres::PostgresStore;
 use lockgate_redis::RedisLanes;
 use lockgate_sqlite::SqliteStore;
+use lockgate_worker::{BreakerCounts, Breakers};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 /// A name and what it means.
@@ -42,6 +44,17 @@ const SPANS: [Meaning; 2] = [
     ("lockgate_spans_dropped", "Spans that found no room, or that the collector did not take"),
 ];
 
+/// What only a process with a built-in worker has: of the hosts that job.http_call calls.
+const BREAKERS: [Meaning; 2] = [
+    ("lockgate_worker_breaker_opens", "Times that the built-in worker's job.http_call stopped calling a host that failed"),
+    (
+        "lockgate_worker_breaker_refused",
+        "Calls of the built-in worker's job.http_call that waited because their host failed",
+    ),
+];
+const BREAKERS_OPEN: Meaning =
+    ("lockgate_worker_breakers_open", "Hosts that the built-in worker's job.http_call does not call now, but for probes");
+
 /// Reads numbers whenever somebody asks for the metrics.
 struct Numbers<F>(F);
 
@@ -62,6 +75,24 @@ impl<F: Fn() -> Vec<(Meaning, u64)> + Send + Sync + 'static> Collector for Numbe
     }
 }
 
+/// A number that goes down, too.
+struct Level<F>(Meaning, F);
+
+impl<F> Debug for Level<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Level")
+    }
+}
+
+impl<F: Fn() -> u64 + Send + Sync + 'static> Collector for Level<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Self((name, help), read) = self;
+        let gauge = ConstGauge::new(i64::try_from(read()).unwrap_or(i64::MAX));
+        let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+        gauge.encode(metric)
+    }
+}
+
 pub(super) fn of_sqlite(registry: &mut Registry, store: &Arc<SqliteStore>) {
     let store = store.clone();
     registry.register_collector(Box::new(Numbers(move || vec![(COMMITS, store.commits())])));
@@ -74,6 +105,16 @@ pub(super) fn of_spans(registry: &mut Registry, exporter: &Arc<Exporter>) {
         SPANS.into_iter().zip([exported, dropped]).collect()
     };
     registry.register_collector(Box::new(Numbers(numbers)));
+}
+
+pub(super) fn of_breakers(registry: &mut Registry, breakers: &Breakers) {
+    let (counted, open) = (breakers.clone(), breakers.clone());
+    let numbers = move || {
+        let BreakerCounts { opened, refused, open: _ } = counted.counts();
+        BREAKERS.into_iter().zip([opened, refused]).collect()
+    };
+    registry.register_collector(Box::new(Numbers(numbers)));
+    registry.register_collector(Box::new(Level(BREAKERS_OPEN, move || open.counts().open)));
 }
 
 pub(super) fn of_letters(registry: &mut Registry, meter: impl Fn() -> DoorCounters + Send + Sync + 'static) {
@@ -116,9 +157,11 @@ mod tests {
         for (name, kind, labels, help) in ConnectionMetrics::described() {
             text += &format!("| `{name}` | {kind} | {labels} | {help} |\n");
         }
-        for (name, help) in std::iter::once(COMMITS).chain(SHARED).chain(LETTERS).chain(SPANS) {
+        for (name, help) in std::iter::once(COMMITS).chain(SHARED).chain(LETTERS).chain(SPANS).chain(BREAKERS) {
             text += &format!("| `{name}_total` | counter |  | {help} |\n");
         }
+        let (name, help) = BREAKERS_OPEN;
+        text += &format!("| `{name}` | gauge |  | {help} |\n");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
         let page = std::fs::read_to_string(&path).expect("the reference");
         let (begin, end) = ("<!-- sockets and adapters: generated -->\n", "<!-- sockets and adapters: end -->");

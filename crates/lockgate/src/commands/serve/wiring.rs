@@ -9,8 +9,8 @@ use lockgate_engine::{Engine, MadeKey, Metrics, Ports, Settings};
 use lockgate_gateway::{Access, ConnectionMetrics, Gateway, GatewaySettings};
 use lockgate_otlp::Exporter;
 use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, Spans, StoreError};
-use lockgate_worker::Worker;
 use lockgate_worker::handlers::Builtin;
+use lockgate_worker::{Breakers, Worker};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -73,9 +73,12 @@ impl Crew {
         inner: Option<TcpListener>,
         session: SessionId,
         key: Option<&ApiKey>,
+        registry: &mut Registry,
     ) -> Result<Self, CliError> {
         let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
-        let worker = serve.worker(door, &session, key)?;
+        let breakers = Breakers::default();
+        numbers::of_breakers(registry, &breakers);
+        let worker = serve.worker(door, &session, key, breakers)?;
         Ok(Self { session: Some(session), door: inner, worker: Some(worker) })
     }
 
@@ -106,7 +109,8 @@ impl Server {
         let mut crew = Crew::default();
         if cast.worker {
             let inner = if tls.is_some() { Some(inner_door().await?) } else { None };
-            crew = Crew::new(serve, listen, inner, entropy.session_id(clock.now()), identity.inside.as_ref())?;
+            let session = entropy.session_id(clock.now());
+            crew = Crew::new(serve, listen, inner, session, identity.inside.as_ref(), &mut registry)?;
         }
         let crew = crew.watched(exporter.as_ref());
 
@@ -283,7 +287,13 @@ impl Serve {
         }
     }
 
-    fn worker(&self, listen: SocketAddr, session: &SessionId, key: Option<&ApiKey>) -> Result<Worker, CliError> {
+    fn worker(
+        &self,
+        listen: SocketAddr,
+        session: &SessionId,
+        key: Option<&ApiKey>,
+        breakers: Breakers,
+    ) -> Result<Worker, CliError> {
         let host = if listen.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], listen.port())) } else { listen };
         let mut worker = Worker::connect(format!("http://{host}"))
             .in_process()
@@ -298,6 +308,7 @@ impl Serve {
         let builtin = Builtin {
             allow_exec: self.allow_exec,
             allow_private_addresses: self.allow_private_addresses,
+            breakers,
             effects: Some(effects::open(&self.data)?),
             faults: self.worker_faults.clone(),
         };

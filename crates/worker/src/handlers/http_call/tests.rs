@@ -25,7 +25,12 @@ fn answer(status: &str, more: &str, body: &str) -> String {
 }
 
 async fn call(allow_private: bool, payload: &Value) -> Result<Output, JobError> {
-    run(&Caller::new(allow_private).unwrap(), &Payload::new(payload.to_string().into()), Some("00-t-s-01")).await
+    run(
+        &Caller::new(allow_private, Breakers::default()).unwrap(),
+        &Payload::new(payload.to_string().into()),
+        Some("00-t-s-01"),
+    )
+    .await
 }
 
 async fn refusal(payload: Value) -> JobError {
@@ -100,15 +105,18 @@ async fn private_hosts_are_refused_for_good() {
 #[tokio::test]
 async fn a_host_that_fails_is_left_alone_for_a_while_and_no_attempt_is_spent_on_it() {
     let url = server(answer("500 Oops", "", "")).await;
-    let caller = Caller::new(true).unwrap();
+    let caller = Caller::new(true, Breakers::default()).unwrap();
     let payload = Payload::new(serde_json::json!({ "url": url }).to_string().into());
-    for _ in 0..20 {
+    for _ in 0..19 {
         assert!(run(&caller, &payload, None).await.unwrap_err().to_string().contains("500"));
     }
-    let error = run(&caller, &payload, None).await.unwrap_err();
-    let outcome = error.into_outcome();
-    let lockgate_proto::v1::result::Outcome::Snooze(snooze) = outcome else { panic!("{outcome:?}") };
-    assert!((1..=5_000).contains(&snooze.delay_ms), "until a probe may go out: {snooze:?}");
+    // The call that opens the breaker, and the one that is not made.
+    for _ in 0..2 {
+        let outcome = run(&caller, &payload, None).await.unwrap_err().into_outcome();
+        let lockgate_proto::v1::result::Outcome::Snooze(snooze) = outcome else { panic!("{outcome:?}") };
+        assert!((1..=5_000).contains(&snooze.delay_ms), "until a probe may go out: {snooze:?}");
+    }
+    assert_eq!(caller.breakers.counts().refused, 1);
 }
 
 #[tokio::test]
