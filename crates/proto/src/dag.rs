@@ -68,16 +68,17 @@ pub fn run_head(head: &RunHead) -> v1::DagRun {
 pub fn run_whole(run: &Run, dag: &Dag) -> v1::DagRun {
     let waiting = NodeRun::default();
     let rows = run.in_order(dag.nodes.len()).into_iter();
-    let nodes = rows.map(|(key, node)| run_node(key, node.unwrap_or(&waiting), dag)).collect();
+    let nodes = rows.map(|(key, node)| run_node(&run.head, key, node.unwrap_or(&waiting), dag)).collect();
     v1::DagRun { nodes, ..run_head(&run.head) }
 }
 
 /// A run with the nodes that are in it.
 pub fn run_changes(run: &Run, dag: &Dag) -> v1::DagRun {
-    v1::DagRun { nodes: run.nodes.iter().map(|(key, node)| run_node(*key, node, dag)).collect(), ..run_head(&run.head) }
+    let nodes = run.nodes.iter().map(|(key, node)| run_node(&run.head, *key, node, dag)).collect();
+    v1::DagRun { nodes, ..run_head(&run.head) }
 }
 
-fn run_node(key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagNode {
+fn run_node(head: &RunHead, key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagNode {
     let of = dag.node(key.node);
     let (failure, undo) = (node.failure.as_ref(), node.undo.as_ref());
     let (kind, topic) = work(of);
@@ -104,6 +105,7 @@ fn run_node(key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagNode {
         round: node.round,
         done_late: node.late,
         memo_job_id: node.memo_of.as_ref().map(ToString::to_string).unwrap_or_default(),
+        waits_for_worker_until_ms: head.waits_for_workers_of(node).map(|at| at.as_millis()),
     }
 }
 

@@ -121,7 +121,7 @@ impl NodeRun {
     }
 
     /// When all attempts that were taken from their workers count as over, whatever is heard of them. None if they are.
-    pub(super) fn left_by(&self) -> Option<Timestamp> {
+    pub fn left_by(&self) -> Option<Timestamp> {
         self.leaving.iter().map(|leaving| leaving.until).max()
     }
 }

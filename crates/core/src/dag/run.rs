@@ -123,6 +123,12 @@ impl RunHead {
         self.closing.is_none() && !self.state.is_over()
     }
 
+    /// until when at the latest this run waits, before it undoes anything, for workers that a node's job was taken from.
+    pub fn waits_for_workers_of(&self, node: &NodeRun) -> Option<Timestamp> {
+        let waits = self.closing.is_some_and(Closing::undoes) && !self.state.is_over();
+        node.left_by().filter(|_| waits)
+    }
+
     /// G-4: what the run answers, unless it may hold what was quarantined later.
     pub fn shown_output(&self) -> Option<&Json> {
         self.output.as_ref().filter(|_| !self.tainted)

@@ -38,11 +38,6 @@ impl Job {
         Ok(transition)
     }
 
-    /// The attempt was taken away, and its success is on record.
-    pub fn took_late(&self, token: &AttemptToken) -> bool {
-        self.life.late.as_ref().is_some_and(|late| late.token == *token)
-    }
-
     /// Its work was done by an attempt that no longer counted, nothing else can come of it, and whoever undoes it may know.
     pub fn is_done_late(&self) -> bool {
         self.has_late_result() && !self.late_result_is_held()

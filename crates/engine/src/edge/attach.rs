@@ -291,7 +291,7 @@ impl Inner {
         self.free_places(session, tokens).await;
     }
 
-    /// The same of attempts whose session does not have them on its way out any more.
+    /// Like [`Self::let_go`], for attempts that their session no longer lists as being stopped.
     pub(crate) async fn left(&self, left: Vec<Left>) {
         let tokens = left.iter().map(|left| left.token.clone()).collect();
         // A run whose news could not be stored waits until its sweep sees the session closed, or for its time.

@@ -87,7 +87,7 @@ impl Inner {
         self.begin_children(missing.map(|child| (head.clone(), child)).collect()).await;
     }
 
-    /// Closed sessions of those whose workers it waits for before it undoes anything: whoever closed them could not say so.
+    /// Closed sessions of those whose workers it waits for before it undoes anything: the process that closed them could not say so.
     async fn closed_meanwhile(&self, live: &Flow) -> Result<BTreeSet<SessionId>, StoreError> {
         let mut waited: BTreeSet<SessionId> = live.leaving().into_iter().cloned().collect();
         if !waited.is_empty() {

@@ -116,6 +116,7 @@ impl Inner {
             JobState::Dispatched | JobState::Running => why.held(job),
             state => why.ended(job, state),
         }
+        why.waits_for_its_worker(job, self.ports.clock.now());
         why
     }
 
@@ -320,6 +321,17 @@ impl Why {
         if !self.state.is_terminal() {
             self.reason = "waiting_for_rollback".to_owned();
         }
+    }
+
+    /// the job is over and its attempt may not be.
+    fn waits_for_its_worker(&mut self, job: &Job, now: Timestamp) {
+        let until = job.leaving().map(|leaving| leaving.until).max().filter(|until| *until > now);
+        let Some(until) = until.filter(|_| job.state().is_terminal()) else { return };
+        self.next_at = Some(until);
+        self.reason = "waiting_for_worker".to_owned();
+        self.summary = format!("{} Its worker has not said yet how the attempt went.", self.summary);
+        self.next_step =
+            "If its run is rolled back, nothing is undone until the worker says so, is lost, or had its time.".into();
     }
 
     fn ended(&mut self, job: &Job, state: JobState) {

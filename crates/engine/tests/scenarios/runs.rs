@@ -274,48 +274,83 @@ version: 1
 dag: chain
 nodes:
   a: { topic: job.do, payload: a, compensation: { topic: job.undo, payload: a } }
-  b: { needs: [a], topic: job.side, compensation: { topic: job.undo, payload: b } }
+  b: { needs: [a], topic: job.side, timeout: 60s, compensation: { topic: job.undo, payload: b } }
   f: { needs: [a], topic: job.bad, on_fail: compensate }
 ";
 
-/// `b` is cancelled while its worker has it: done all the same, given up, or never heard of again.
+/// `b` is cancelled while its worker has it: done all the same, given up, never heard of again, or held on to for good. What
+/// bounds the wait is the session of a worker that is gone, and the job's timeout and 30 s more of one that beats on.
 #[tokio::test(start_paused = true)]
 async fn what_a_cancelled_node_needed_is_undone_only_when_its_worker_is_through_with_it() {
-    for (word, expected) in [("done", vec!["b", "a"]), ("let go", vec!["a"]), ("gone", vec!["a"])] {
+    let words = [
+        ("done", vec!["b", "a"], 0..5),
+        ("let go", vec!["a"], 0..5),
+        ("gone", vec!["a"], 5..30),
+        ("holds on", vec!["a"], 80..95),
+    ];
+    for (word, expected, seconds) in words {
         let stage = Stage::new();
-        stage.put(CHAIN).await;
         let mut worker = Hand::attach(&stage.engine, "w", &["job.do", "job.bad", "job.undo"], 8).await;
         let mut other = Hand::attach(&stage.engine, "other", &["job.side"], 1).await;
-        let run = stage.begin("chain", json!({})).await;
-        let a = worker.take().await;
-        worker.report(&a, done(&json!(null))).await;
-        let b = other.take().await;
-        other.start(&b).await;
-        let f = worker.take().await;
-        worker.report(&f, fatal()).await;
-        let view = stage.run_until(&run, |view| state(view, "b") == NodeState::Canceled).await;
-        assert_eq!(view.run.nodes.values().filter(|row| row.undo.is_some()).count(), 0, "{word}: b may be done yet");
-        match word {
-            "done" => assert_eq!(other.report_late(&b, done(&json!(null))).await, Acknowledged::Superseded),
-            "let go" => other.let_go(&b).await,
-            _ => drop(other),
-        }
+        let (run, b) = closed_while_b_is_at_work(&stage, &mut worker, &mut other).await;
+        let began = tokio::time::Instant::now();
+        let mut other = match word {
+            "done" => {
+                assert_eq!(other.report_late(&b, done(&json!(null))).await, Acknowledged::Superseded);
+                Some(other)
+            }
+            "let go" => {
+                other.let_go(&b).await;
+                Some(other)
+            }
+            "gone" => {
+                drop(other);
+                None
+            }
+            _ => Some(other),
+        };
         let mut undone = Vec::new();
+        let mut waited = None;
         while undone.len() < expected.len() {
             let Some(ToWorker::Assign(undos)) = worker.said_now() else {
                 worker.beat().await;
+                if let Some(other) = &mut other {
+                    other.beat().await;
+                }
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             };
+            waited.get_or_insert_with(|| began.elapsed().as_secs());
             for undo in &undos {
                 undone.push(payload(undo).as_str().expect("a name").to_owned());
                 worker.report_late(undo, done(&json!(null))).await;
             }
         }
         assert_eq!(undone, expected, "{word}");
+        assert!(waited.is_some_and(|waited| seconds.contains(&waited)), "{word}: {waited:?} s of {seconds:?}");
         let view = stage.run_ends(&run, RunState::Compensated).await;
         assert_eq!(state(&view, "b"), NodeState::Canceled, "{word}: as its job says");
     }
+}
+
+/// The run, and the assignment of `b`. Whoever asks is told what the run waits for.
+async fn closed_while_b_is_at_work(stage: &Stage, worker: &mut Hand, other: &mut Hand) -> (RunId, Assignment) {
+    stage.put(CHAIN).await;
+    let run = stage.begin("chain", json!({})).await;
+    let a = worker.take().await;
+    worker.report(&a, done(&json!(null))).await;
+    let b = other.take().await;
+    other.start(&b).await;
+    stage.until(&b.job.request.job_id, |job| job.state() == JobState::Running).await;
+    let f = worker.take().await;
+    worker.report(&f, fatal()).await;
+    let view = stage.run_until(&run, |view| state(view, "b") == NodeState::Canceled).await;
+    assert_eq!(view.run.nodes.values().filter(|row| row.undo.is_some()).count(), 0, "b may be done yet");
+    let waits = view.run.nodes.values().filter_map(|row| view.run.head.waits_for_workers_of(row));
+    assert_eq!(waits.count(), 1, "the run says what it waits for");
+    let why = stage.engine.why(&caller(), &b.job.request.job_id).await.expect("told");
+    assert_eq!((why.reason.as_str(), why.next_at.is_some()), ("waiting_for_worker", true), "{why:?}");
+    (run, b)
 }
 
 #[tokio::test(start_paused = true)]

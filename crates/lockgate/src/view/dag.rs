@@ -112,6 +112,8 @@ pub(crate) struct Node {
     pub(crate) done_late: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memo_job_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for_worker_until: Option<Moment>,
     pub(crate) round: u32,
 }
 
@@ -210,6 +212,7 @@ impl From<v1::DagNode> for Node {
             tainted: wire.tainted,
             done_late: wire.done_late,
             memo_job_id: present(wire.memo_job_id),
+            waits_for_worker_until: wire.waits_for_worker_until_ms.and_then(time),
             round: wire.round,
         }
     }

@@ -40,7 +40,7 @@ fn a_cancelled_job_of_a_run_takes_down_that_it_was_done_once() {
     story.advance(10);
     let late = story.apply(done(&token, OutputStep::Pass)).unwrap();
     assert_eq!((story.state(), story.job.life.ended_at), (JobState::Cancelled, ended), "it stays as it ended");
-    assert!(story.job.is_done_late() && story.job.took_late(&token) && late.tells_its_run());
+    assert!(story.job.is_done_late() && story.job.is_taken(&token) && late.tells_its_run());
     assert_eq!((late.result, late.dead_letter, late.effects), (Some(Json::trusted("42")), None, Vec::new()));
     assert_eq!(story.kinds().last(), Some(&EventKind::DoneLate));
     assert_eq!(attempts(&story.events).last().unwrap().outcome, Some(EventKind::Cancelled));

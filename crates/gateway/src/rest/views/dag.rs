@@ -135,6 +135,10 @@ pub(in crate::rest) struct Node {
     /// The job that did the same work before: its result stands for this node's.
     #[serde(skip_serializing_if = "Option::is_none")]
     memo_job_id: Option<String>,
+    /// The job was taken from a worker that has not said yet how it went. The run undoes nothing before it has, or before this
+    /// time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for_worker_until: Option<String>,
     /// How often it was run again.
     round: u32,
 }
@@ -223,19 +227,19 @@ impl Run {
     pub(in crate::rest) fn whole(run: &core::Run, dag: &core::Dag) -> Self {
         let waiting = core::NodeRun::default();
         let rows = run.in_order(dag.nodes.len()).into_iter();
-        let nodes = rows.map(|(key, node)| Node::new(key, node.unwrap_or(&waiting), dag)).collect();
+        let nodes = rows.map(|(key, node)| Node::new(&run.head, key, node.unwrap_or(&waiting), dag)).collect();
         Self { nodes: Some(nodes), ..Self::from(&run.head) }
     }
 
     /// The nodes that are in it.
     pub(in crate::rest) fn changes(run: &core::Run, dag: &core::Dag) -> Self {
-        let nodes = run.nodes.iter().map(|(key, node)| Node::new(*key, node, dag)).collect();
+        let nodes = run.nodes.iter().map(|(key, node)| Node::new(&run.head, *key, node, dag)).collect();
         Self { nodes: Some(nodes), ..Self::from(&run.head) }
     }
 }
 
 impl Node {
-    fn new(key: core::NodeKey, node: &core::NodeRun, dag: &core::Dag) -> Self {
+    fn new(head: &core::RunHead, key: core::NodeKey, node: &core::NodeRun, dag: &core::Dag) -> Self {
         Self {
             name: dag.node(key.node).name.to_string(),
             item: key.item,
@@ -252,6 +256,7 @@ impl Node {
             tainted: node.tainted,
             done_late: node.late,
             memo_job_id: node.memo_of.as_ref().map(ToString::to_string),
+            waits_for_worker_until: head.waits_for_workers_of(node).map(time),
             round: node.round,
         }
     }

@@ -48,7 +48,8 @@ pub(super) fn changes(run: &view::Run, percent: u32) -> Vec<String> {
         let why = node.error.as_ref().map(|error| format!(": {}: {}", error.reason, error.message)).unwrap_or_default();
         let undo = node.undo.as_ref().map(|undo| format!(" undo {}", undo.state)).unwrap_or_default();
         let memo = node.memo_job_id.as_ref().map(|job| format!(" as {job}")).unwrap_or_default();
-        format!("{percent:>3}%  {:<9}  {}{item}{memo}{undo}{why}", node.state, node.name)
+        let waits = node.waits_for_worker_until.map(|_| " waits for its worker").unwrap_or_default();
+        format!("{percent:>3}%  {:<9}  {}{item}{memo}{waits}{undo}{why}", node.state, node.name)
     };
     run.nodes.iter().flatten().map(node).collect()
 }
@@ -110,6 +111,10 @@ fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
     if node.done_late {
         facts.push(out.paint("done late", Tone::Waiting));
     }
+    if let Some(at) = node.waits_for_worker_until {
+        let waits = format!("the rollback waits for its worker, at most until {}", out.relative(at));
+        facts.push(out.paint(&waits, Tone::Waiting));
+    }
     if let Some(undo) = &node.undo {
         let tone = if undo.state == "STUCK" { Tone::Bad } else { Tone::Waiting };
         facts.push(out.paint(&format!("undo {}", undo.state.to_lowercase()), tone));
@@ -153,6 +158,7 @@ mod tests {
         let item = |n: u32, state| v1::DagNode { item: Some(n), ..node("each", &["a"], state) };
         let a =
             v1::DagNode { began_at_ms: Some(1_000), ended_at_ms: Some(1_250), ..node("a", &[], v1::NodeState::Succeeded) };
+        let late = v1::DagNode { waits_for_worker_until_ms: Some(90_000), ..node("late", &[], v1::NodeState::Canceled) };
         let wire = v1::DagRun {
             run_id: "run-1".to_owned(),
             dag: "etl".to_owned(),
@@ -165,6 +171,7 @@ mod tests {
                 item(1, v1::NodeState::Failed),
                 item(2, v1::NodeState::Running),
                 node("join", &["each"], v1::NodeState::Pending),
+                late,
             ],
             ..v1::DagRun::default()
         };
@@ -173,7 +180,8 @@ mod tests {
 run-1  etl version 2  RUNNING  33%
 ✓ a         SUCCEEDED   250ms
 ●   each    RUNNING    2/3 items, 1 failed
-○     join  PENDING";
+○     join  PENDING
+⊘ late      CANCELED   the rollback waits for its worker, at most until in 1m 30s";
         assert_eq!(run(&view::Run::from(wire), out, Some(33)), expected);
     }
 }
