@@ -114,7 +114,7 @@ pub(crate) struct Levels {
 #[derive(Default)]
 pub(crate) struct Waiting {
     pub(crate) queued: [u64; 4],
-    /// Waiting for a person.
+    /// Waiting for an approval.
     pub(crate) approvals: [u64; 4],
     /// Waiting for a time, a verdict or other jobs.
     pub(crate) later: [u64; 4],
@@ -228,7 +228,7 @@ impl Metrics {
         self.topics.ran(&job.request.topic, span);
     }
 
-    /// Somebody other than its worker ended an attempt: it was lost, overran its time or was cancelled.
+    /// An attempt ended without a report of its worker: it was lost, overran its time or was cancelled.
     pub(crate) fn cut_short(&self, before: &Job, after: &Job, now: Timestamp) {
         let over = after.life.attempt.no != before.life.attempt.no || after.state().is_terminal();
         if let Some(started) = before.life.attempt.started_at.filter(|_| before.state().is_held() && over) {
@@ -315,6 +315,13 @@ impl Metrics {
 /// Policy has looked at the result that the job has now.
 fn is_checked(job: &Job) -> bool {
     job.life.output.as_ref().is_some_and(|check| check.stage == OutputStage::Checked)
+}
+
+/// An increase sees nothing of a series that begins with its first count.
+fn begin_at_zero<L: Clone + Eq + std::hash::Hash>(family: &Family<L, Counter>, labels: impl IntoIterator<Item = L>) {
+    for label in labels {
+        drop(family.get_or_create(&label));
+    }
 }
 
 fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {

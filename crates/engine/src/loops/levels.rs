@@ -1,5 +1,5 @@
 //! Sets the gauges. A round costs what there are of lanes, pools, tenants and workers, however many jobs wait: the Store and
-//! the lanes keep their counts, and of what is owed only the first page is read.
+//! the lanes keep their counts, and of what is owed, and of approvals, only the first pages are read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,14 +29,22 @@ const TENANTS_SHOWN: usize = 100;
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut rounds = 0_u32;
     let mut away = false;
+    let mut approvals = [0; 4];
     while tick(&mut stop, EVERY).await {
-        match inner.levels_once().await {
+        let due = rounds.is_multiple_of(OWED_EVERY);
+        rounds = rounds.wrapping_add(1);
+        if due {
+            match inner.approvals().await {
+                Ok(counted) => approvals = counted,
+                Err(error) => tracing::warn!(%error, "approvals could not be counted; their gauge keeps its last value"),
+            }
+        }
+        match inner.levels_once(approvals).await {
             Ok(looked) => away = say_if_away(away, looked.as_ref().err()),
             Err(error) => tracing::warn!(%error, "gauges could not be read; they keep their last value"),
         }
-        let due = inner.settings.roles.scheduler && rounds.is_multiple_of(OWED_EVERY);
-        rounds = rounds.wrapping_add(1);
-        if due && let Err(error) = inner.owed_once().await {
+        let owed = due && inner.settings.roles.scheduler;
+        if owed && let Err(error) = inner.owed_once().await {
             tracing::warn!(%error, "what is owed could not be read; its gauges keep their last value");
         }
     }
@@ -53,7 +61,7 @@ fn say_if_away(was_away: bool, why: Option<&LanesAway>) -> bool {
 }
 
 impl Inner {
-    async fn levels_once(&self) -> Result<Result<(), LanesAway>, StoreError> {
+    async fn levels_once(&self, approvals: [u64; 4]) -> Result<Result<(), LanesAway>, StoreError> {
         self.look_for_damage();
         self.metrics.governance.breakers(&self.ports.kernel.breakers());
         self.metrics.sharing.bus_is(self.ports.bus.away().as_deref());
@@ -62,7 +70,6 @@ impl Inner {
         let (live, held) = (totals.live, self.edge.held());
         self.metrics.set_levels(&Levels { live, dead: totals.dead_letters, held });
         self.metrics.pools.set_workers(&self.pool_levels(&[]));
-        let approvals = self.approvals().await?;
         Ok(self.queues_once(live, held, approvals).await)
     }
 

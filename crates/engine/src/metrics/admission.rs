@@ -5,11 +5,23 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
+use super::begin_at_zero;
 use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct By {
     by: &'static str,
+}
+
+impl By {
+    const fn of(by: LimitedBy) -> Self {
+        let by = match by {
+            LimitedBy::Rate => "rate",
+            LimitedBy::Quota => "quota",
+            LimitedBy::Ceiling => "ceiling",
+        };
+        Self { by }
+    }
 }
 
 #[derive(Clone)]
@@ -25,15 +37,11 @@ impl AdmissionMetrics {
             "Jobs and runs for which there was no room: by a rate, a tenant's quota, or a ceiling for all",
             refused.clone(),
         );
+        begin_at_zero(&refused, [LimitedBy::Rate, LimitedBy::Quota, LimitedBy::Ceiling].map(By::of));
         Self { refused }
     }
 
     pub(crate) fn refused(&self, by: LimitedBy) {
-        let by = match by {
-            LimitedBy::Rate => "rate",
-            LimitedBy::Quota => "quota",
-            LimitedBy::Ceiling => "ceiling",
-        };
-        self.refused.get_or_create(&By { by }).inc();
+        self.refused.get_or_create(&By::of(by)).inc();
     }
 }

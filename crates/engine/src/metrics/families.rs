@@ -5,6 +5,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
+use super::begin_at_zero;
 use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -25,6 +26,7 @@ impl FamilyMetrics {
         let barriers = Family::<ByOutcome, Counter>::default();
         let help = "Waits of jobs for their children that are over: opened, timed out, put to a person, or the job ended";
         registry.register("barriers", help, barriers.clone());
+        begin_at_zero(&barriers, ["opened", "review", "timed_out", "ended"].map(|outcome| ByOutcome { outcome }));
         Self { submitted, barriers }
     }
 

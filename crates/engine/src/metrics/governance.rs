@@ -11,6 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::begin_at_zero;
 use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -110,6 +111,8 @@ impl GovernanceMetrics {
                 self.breakers.remove(&series(other));
             }
             self.breakers.get_or_create(&series(view.sharing)).set(level);
+            let moves = BreakerState::ALL.map(|state| ByMove { breaker: view.name, state: state.as_str() });
+            begin_at_zero(&self.breaker_moves, moves);
         }
     }
 }

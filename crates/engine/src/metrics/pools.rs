@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
 use super::catalogue::Catalogue;
-use super::level;
+use super::{begin_at_zero, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByPool {
@@ -79,6 +79,7 @@ impl PoolMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let resized = Family::<ByWay, Counter>::default();
         registry.register("worker_slots_changed", "Workers that changed how many jobs they run at once", resized.clone());
+        begin_at_zero(&resized, ["up", "down"].map(|way| ByWay { way }));
         let streams_cut = Counter::default();
         let help = "Streams of workers that were ended because nobody read what waited for them";
         registry.register("worker_streams_cut", help, streams_cut.clone());

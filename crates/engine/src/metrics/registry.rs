@@ -9,7 +9,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::catalogue::Catalogue;
-use super::{Seconds, count};
+use super::{Seconds, begin_at_zero, count};
+
+const OUTCOMES: [&str; 3] = ["written", "skipped", "failed"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
@@ -41,6 +43,7 @@ impl RegistryMetrics {
         let rounds = Family::<ByOutcome, Counter>::default();
         let help = "Rounds of the snapshot of workers: written, skipped because another process writes it, or failed";
         registry.register("workers_snapshot_rounds", help, rounds.clone());
+        begin_at_zero(&rounds, OUTCOMES.map(|outcome| ByOutcome { outcome }));
         let written = Seconds::default();
         let help = "When this process last wrote the snapshot of workers, in seconds since 1970";
         registry.register("workers_snapshot_timestamp_seconds", help, written.clone());
@@ -60,10 +63,10 @@ impl RegistryMetrics {
                 self.workers.set(count(workers));
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds of this age are exact in a double")]
                 self.written.set(now.as_millis() as f64 / 1e3);
-                "written"
+                OUTCOMES[0]
             }
-            SnapshotRound::Skipped => "skipped",
-            SnapshotRound::Failed => "failed",
+            SnapshotRound::Skipped => OUTCOMES[1],
+            SnapshotRound::Failed => OUTCOMES[2],
         };
         self.rounds.get_or_create(&ByOutcome { outcome }).inc();
     }

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::catalogue::Catalogue;
 use super::sagas::SagaMetrics;
-use super::{latency, level};
+use super::{begin_at_zero, latency, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State(&'static str);
@@ -108,10 +108,7 @@ impl RunMetrics {
             "Runs that reached an end, began to be undone or got stuck doing so, by state",
             reached.clone(),
         );
-        // An increase sees nothing of a series that begins with its first count.
-        for state in RunState::ALL {
-            drop(reached.get_or_create(&ByState::new(state.as_str())));
-        }
+        begin_at_zero(&reached, RunState::ALL.map(|state| ByState::new(state.as_str())));
         let orphaned = Counter::default();
         let help = "Runs that waited for nothing, that no sweep could move, and that were ended";
         registry.register("dag_runs_orphaned", help, orphaned.clone());
@@ -121,6 +118,8 @@ impl RunMetrics {
             "Nodes of runs that came to an end, by which; items of a list too",
             nodes.clone(),
         );
+        let ends = NodeState::ALL.into_iter().filter(|state| state.is_over());
+        begin_at_zero(&nodes, ends.map(|state| ByState::new(state.as_str())));
         let memoised = Counter::default();
         let help = "Jobs of runs that were not done because what came of the same work before stands for them";
         registry.register("dag_nodes_memoised", help, memoised.clone());

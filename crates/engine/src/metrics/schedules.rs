@@ -8,6 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
+use super::begin_at_zero;
 use super::catalogue::Catalogue;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +35,7 @@ impl ScheduleMetrics {
     pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
         let slots = Family::<ByOutcome, Counter>::default();
         registry.register("schedule_slots", "What times of schedules came to, every step of theirs", slots.clone());
+        begin_at_zero(&slots, Outcome::ALL.map(|outcome| ByOutcome { outcome: Came(outcome) }));
         // From milliseconds, when all is well, to a day, when it was not.
         let lag = Histogram::new(exponential_buckets(0.001, 2.0, 27));
         registry.register("schedule_lag_seconds", "From when a time was due to when it was started", lag.clone());

@@ -171,6 +171,9 @@ impl TopicMetrics {
             let label = || ByStatus { topic: label.to_owned(), status: state.as_str() };
             state.is_terminal().then(|| self.completed.get_or_create_owned(&label()))
         };
+        for phase in [Phase::Metadata, Phase::Content] {
+            drop(self.check_seconds.get_or_create(&ByPhase { topic: label.to_owned(), phase: phase.as_str() }));
+        }
         OfTopic {
             label: label.into(),
             received: self.received.get_or_create_owned(&by_topic),

@@ -13,7 +13,7 @@ use lockgate_core::request::{JobRequest, Json, NewJob};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{LocalKernel, Settings, ToWorker};
-use lockgate_ports::{BreakerMove, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{BreakerMove, BreakerView, Kernel, OutputContent, OutputMeta, Sharing};
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -77,6 +77,12 @@ impl Kernel for Switched {
 
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
         self.kernel.check_outputs(outputs).await
+    }
+
+    fn breakers(&self) -> Vec<BreakerView> {
+        let state = if self.off.load(Ordering::Relaxed) { BreakerState::Open } else { BreakerState::Closed };
+        let (failures, open_until, last_error, sharing) = (0, None, None, Sharing::Alone);
+        vec![BreakerView { name: "input", state, failures, open_until, last_error, sharing }]
     }
 
     fn breaker_moves(&self) -> Vec<BreakerMove> {

@@ -38,5 +38,6 @@ mod slots;
 mod spoilt;
 mod stage;
 mod traces;
+mod troubles;
 mod unread;
 mod waits;

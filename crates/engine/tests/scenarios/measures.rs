@@ -129,3 +129,31 @@ async fn work_that_ends_in_the_step_that_begins_to_undo_it_is_recorded() {
     assert_eq!(stage.number("lockgate_saga_recorded_total"), 2.0);
     assert_eq!(stage.number(r#"lockgate_dag_nodes_ended_total{state="succeeded"}"#), 2.0);
 }
+
+/// An increase sees nothing of a series that begins with its first count.
+#[tokio::test(start_paused = true)]
+async fn counters_of_fixed_labels_are_there_before_anything_is_counted() {
+    let stage = Stage::new();
+    let expected = [
+        ("lockgate_access_refused_total", 2),
+        ("lockgate_admission_refused_total", 3),
+        ("lockgate_barriers_total", 4),
+        ("lockgate_dag_nodes_ended_total", 4),
+        ("lockgate_dag_runs_reached_total", 9),
+        ("lockgate_failed_total", 4),
+        ("lockgate_schedule_slots_total", 6),
+        ("lockgate_worker_slots_changed_total", 2),
+        ("lockgate_workers_snapshot_rounds_total", 3),
+    ];
+    let series = stage.series();
+    let counted = expected.map(|(name, _)| {
+        let own = series.iter().filter(|(series, value)| series.split('{').next() == Some(name) && *value == 0.0);
+        (name, own.count())
+    });
+    assert_eq!(counted, expected);
+    stage.submit(job("t")).await;
+    for name in ["lockgate_jobs_completed_total", "lockgate_safety_denied_total", "lockgate_output_policy_checked_total"] {
+        let there = |(series, value): &(String, f64)| series.starts_with(name) && *value == 0.0;
+        assert!(stage.series().iter().any(there), "{name}");
+    }
+}

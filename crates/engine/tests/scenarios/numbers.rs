@@ -11,24 +11,6 @@ use lockgate_engine::{Described, RunOrder, Settings, StartRun};
 
 use super::stage::{Hand, Stage, caller, job};
 
-/// Families that this load cannot move: their labels, and the test that does.
-const ELSEWHERE: [(&str, &str, &str); 14] = [
-    ("lockgate_access_refused_total", "code", "crates/gateway/tests/api/access.rs"),
-    ("lockgate_breaker_state", "breaker, sharing", "crates/engine/src/metrics/governance.rs"),
-    ("lockgate_breaker_transitions_total", "breaker, state", "crates/engine/tests/scenarios/bypasses.rs"),
-    ("lockgate_dag_runs_orphaned_total", "", "crates/engine/tests/scenarios/orphans.rs"),
-    ("lockgate_lanes_rebuilt_total", "", "crates/lockgate/tests/e2e/cluster/faults.rs"),
-    ("lockgate_limits_leaked_total", "", "crates/engine/tests/scenarios/pools.rs"),
-    ("lockgate_limits_uncounted_total", "", "crates/engine/tests/scenarios/limits.rs"),
-    ("lockgate_output_policy_skipped_total", "topic", "crates/engine/tests/scenarios/outputs.rs"),
-    ("lockgate_reaper_list_errors_total", "loop", "crates/lockgate/tests/e2e/cluster/faults.rs"),
-    ("lockgate_reaping_deferred_seconds", "", "crates/engine/src/metrics/loops.rs"),
-    ("lockgate_stale_jobs", "state", "crates/engine/src/metrics/loops.rs"),
-    ("lockgate_store_refused_rows_total", "", "crates/engine/tests/scenarios/refused.rs"),
-    ("lockgate_store_unreadable_rows_total", "", "crates/engine/tests/scenarios/spoilt.rs"),
-    ("lockgate_worker_streams_cut_total", "", "crates/engine/tests/scenarios/unread.rs"),
-];
-
 const POLICY: &str = "
 version: 1
 default: {decision: allow, reason: fine}
@@ -53,7 +35,7 @@ nodes:
 
 /// Which families were seen to say something, and with which labels.
 #[derive(Default)]
-struct Witness(BTreeMap<String, BTreeSet<String>>);
+pub(super) struct Witness(BTreeMap<String, BTreeSet<String>>);
 
 impl Witness {
     fn look(&mut self, stage: &Stage) {
@@ -72,7 +54,7 @@ impl Witness {
         self.0.get(&name).map(|labels| labels.iter().cloned().collect::<Vec<_>>().join(", "))
     }
 
-    async fn wait_for(&mut self, stage: &Stage, families: &[&str]) {
+    pub(super) async fn wait_for(&mut self, stage: &Stage, families: &[&str]) {
         let mut tick = tokio::time::interval(Duration::from_millis(100));
         for _ in 0..3_000 {
             self.look(stage);
@@ -136,6 +118,7 @@ async fn every_family_moves_and_is_in_the_reference() {
     somebody_who_asks_for_too_much(&stage, &mut witness).await;
     a_process_that_starts_beside_another(&mut witness).await;
     a_clock_that_jumps(&mut witness).await;
+    super::troubles::all(&mut witness).await;
     witness
         .wait_for(&stage, &["lockgate_outbox_waiting", "lockgate_outbox_oldest_seconds", "lockgate_outbox_failed_total"])
         .await;
@@ -143,20 +126,10 @@ async fn every_family_moves_and_is_in_the_reference() {
     witness.wait_for(&stage, &["lockgate_outbox_relayed_total"]).await;
 
     let described = stage.engine.metrics().described();
-    let elsewhere = |name: &str| ELSEWHERE.iter().find(|(family, ..)| *family == name);
     let mut reference = String::from("| name | type | labels | says |\n|---|---|---|---|\n");
     for family in described {
-        let labels = witness.labels(family).or_else(|| elsewhere(&family.name).map(|(_, labels, _)| (*labels).to_owned()));
-        let labels = labels.unwrap_or_else(|| panic!("{} did not move", family.name));
+        let labels = witness.labels(family).unwrap_or_else(|| panic!("{} did not move", family.name));
         reference += &format!("| `{}` | {} | {labels} | {} |\n", family.name, family.kind, family.help);
-    }
-    for (name, _, test) in ELSEWHERE {
-        let family = described.iter().find(|family| family.name == name).unwrap_or_else(|| panic!("{name} is gone"));
-        assert!(witness.labels(family).is_none(), "{name} moves here: take it from the list");
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(test);
-        let text = std::fs::read_to_string(&path).expect("the test that moves it");
-        let plain = name.trim_start_matches("lockgate_").trim_end_matches("_total");
-        assert!(text.contains(plain), "{test} does not name {plain}");
     }
     compare("engine", &reference);
 }

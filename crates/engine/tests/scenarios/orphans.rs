@@ -60,15 +60,21 @@ fn orphans(stage: &Stage, count: f64) {
     assert!((stage.number(ORPHANED) - count).abs() < f64::EPSILON, "{}", stage.number(ORPHANED));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_nothing_is_ended_after_a_while() {
-    let stage = Stage::new();
+/// A run whose only node under way has no job.
+pub(super) async fn a_run_that_waits_for_nothing(stage: &Stage) -> RunId {
     stage.put(PAIR).await;
     let run = stage.begin("pair", json!({})).await;
-    rewrite(&stage, &run, |run| {
+    rewrite(stage, &run, |run| {
         run.nodes.get_mut(&FIRST).expect("it runs").job = None;
     })
     .await;
+    run
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_nothing_is_ended_after_a_while() {
+    let stage = Stage::new();
+    let run = a_run_that_waits_for_nothing(&stage).await;
     let began = Instant::now();
     let view = stage.run_ends(&run, RunState::Failed).await;
     let waited = began.elapsed();

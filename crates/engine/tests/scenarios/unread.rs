@@ -13,18 +13,23 @@ use super::stage::{Hand, Stage, job};
 /// More beats than may go unread.
 const BEATS_MAX: usize = 3 * INVENTORY_MAX;
 
-#[tokio::test(start_paused = true)]
-async fn who_never_reads_is_given_up_and_then_lost_like_anybody_who_is_silent() {
-    let stage = Stage::new();
-    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 2).await;
-    let held = stage.submit(job("t")).await;
-    stage.until(&held, |job| job.state() == JobState::Dispatched).await;
+/// The only worker beats, and reads nothing of what it is answered.
+pub(super) async fn beats_until_cut(stage: &Stage, worker: &mut Hand) {
     let mut beats = 0;
     while stage.engine.workers()[0].status == WorkerStatus::Attached {
         assert!(beats < BEATS_MAX, "what waits for it has no bound");
         worker.beat().await;
         beats += 1;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_reads_is_given_up_and_then_lost_like_anybody_who_is_silent() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 2).await;
+    let held = stage.submit(job("t")).await;
+    stage.until(&held, |job| job.state() == JobState::Dispatched).await;
+    beats_until_cut(&stage, &mut worker).await;
     assert_eq!(stage.engine.workers()[0].status, WorkerStatus::Detached);
     assert_eq!(stage.number("lockgate_worker_streams_cut_total"), 1.0);
     let given_up = tokio::time::timeout(Duration::from_secs(1), worker.attachment.given_up()).await;
