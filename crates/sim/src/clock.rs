@@ -20,6 +20,9 @@ impl SimClock {
     }
 }
 
+/// How far a clock is ahead or behind at most, apart from jumps.
+pub(crate) const SKEW_MS_MAX: u64 = 2_000;
+
 /// A clock that is wrong by the same amount all the time.
 pub(crate) struct SkewedClock {
     pub(crate) clock: Arc<dyn Clock>,

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::clock::{Jump, JumpyClock, Paused, SkewedClock};
+use crate::clock::{Jump, JumpyClock, Paused, SKEW_MS_MAX, SkewedClock};
 use crate::faults::{Fault, Faults};
 use crate::kernel::FaultyKernel;
 use crate::lanes::{FaultyLanes, SharedLanes};
@@ -114,7 +114,7 @@ fn shared_lanes(shared: &Arc<SharedLanes>, faults: &Arc<Faults>, lifeline: &Life
 fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults, planted: &Planted) -> Arc<dyn Clock> {
     let (mut ahead, mut behind) = (Duration::ZERO, Duration::ZERO);
     if faults.inject(300, Fault::ClockSkewed) {
-        (ahead, behind) = (faults.millis(2_000), faults.millis(2_000));
+        (ahead, behind) = (faults.millis(SKEW_MS_MAX), faults.millis(SKEW_MS_MAX));
     }
     let clock = SkewedClock { clock: clock.clone(), ahead, behind };
     let jump = faults.inject(200, Fault::ClockJumped).then(|| jump(faults));

@@ -1,5 +1,7 @@
 //! Runs of DAGs, as their jobs tell it: what was done, what was undone of it, and in which order.
 
+use std::time::Duration;
+
 use lockgate_core::ids::{JobId, RunId, SessionId};
 use lockgate_core::job::{JobState, Leaving};
 use lockgate_core::request::RunRef;
@@ -7,6 +9,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::RunChange;
 
 use super::{Books, Part, Witness};
+use crate::clock::SKEW_MS_MAX;
 use crate::flow::UNDONE;
 
 /// What became of a node or an item.
@@ -28,6 +31,13 @@ impl Books {
         if change.head.closing.is_some() {
             self.closing.insert(run.clone());
         }
+        for (key, row) in change.nodes.iter().filter(|(_, row)| row.state.is_over()) {
+            let Some(job) = row.job.clone() else { continue };
+            // A workflow of plain jobs has a row for each life; a node of a DAG hears of its job whatever its life.
+            let life = if run.is_saga() { key.item.unwrap_or(1) } else { u32::MAX };
+            let heard = self.heard_of.entry(run.clone()).or_default().entry(job).or_default();
+            *heard = life.max(*heard);
+        }
         for birth in &change.jobs {
             let Some(part) = &birth.job.request.run else { continue };
             let id = &birth.job.request.job_id;
@@ -36,7 +46,7 @@ impl Books {
             });
             let at_work = if part.undo { self.at_work(run, now) } else { None };
             self.require(at_work.is_none(), "R-5 nothing is undone while a worker may be at work on it", || {
-                format!("{id} while {at_work:?} is at work")
+                format!("{id} at {now:?} while {at_work:?} is at work")
             });
             // Whatever is tried again had its turn.
             let left = if part.undo && part.round == 0 && !run.is_saga() { self.left_after(part) } else { None };
@@ -44,12 +54,17 @@ impl Books {
         }
     }
 
-    /// A job of the run whose worker has not let go of it, though it was cancelled or taken away, and may be heard of yet.
-    fn at_work(&self, run: &RunId, now: Timestamp) -> Option<JobId> {
+    /// A job that the run knows to be over, and that a worker has not let go of, though it was cancelled or taken away. Of a job
+    /// that was submitted or replayed while the step was on its way, the run could not know.
+    fn at_work(&self, run: &RunId, now: Timestamp) -> Option<(JobId, Leaving)> {
+        let heard = |id: &JobId| self.heard_of.get(run).and_then(|heard| heard.get(id)).copied().unwrap_or(0);
         let open = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.open);
-        let waits = |leaving: &Leaving| leaving.until > now && open(&leaving.session);
-        let mut jobs = self.leaving.get(run).into_iter().flatten().filter(|(_, leaving)| leaving.iter().any(waits));
-        jobs.next().map(|(id, _)| id.clone())
+        // The clock of the process that takes the step may be ahead.
+        let then = now + Duration::from_millis(SKEW_MS_MAX);
+        let waits = |leaving: &Leaving| leaving.until > then && open(&leaving.session);
+        let known = self.leaving.get(run).into_iter().flatten().filter(|(id, (life, _))| heard(id) >= *life);
+        let mut left = known.filter_map(|(id, (_, leaving))| Some((id, leaving.iter().find(|one| waits(one))?)));
+        left.next().map(|(id, leaving)| (id.clone(), leaving.clone()))
     }
 
     /// Something that came after this node, was done, and is not undone. Of late work a run hears when it hears of it.

@@ -57,8 +57,10 @@ struct Books {
     workers: Arc<Mutex<workers::Workers>>,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
-    /// By run: who may still be at work on attempts of its jobs that no longer count.
-    leaving: BTreeMap<RunId, BTreeMap<JobId, Vec<Leaving>>>,
+    /// By run: who may still be at work on attempts of its jobs that no longer count, in the latest life of each.
+    leaving: BTreeMap<RunId, BTreeMap<JobId, (u32, Vec<Leaving>)>>,
+    /// By run: the latest life of each of its jobs of whose end it has heard.
+    heard_of: BTreeMap<RunId, BTreeMap<JobId, u32>>,
     /// Lives of which late work was taken down.
     noted: BTreeSet<(JobId, u32)>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,

@@ -44,7 +44,7 @@ impl Books {
             self.late.insert(job.request.job_id.clone());
         }
         if !part.undo {
-            let leaving = job.leaving().cloned().collect();
+            let leaving = (job.life.no, job.leaving().cloned().collect());
             self.leaving.entry(part.run.clone()).or_default().insert(job.request.job_id.clone(), leaving);
         }
         if part.undo || !part.run.is_saga() {
