@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster performance matrix soak soak-kernel soak-cluster chaos chaos-cluster recovery observe sim servers nextest deny
+.PHONY: help run worker dev test verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ soak-kernel: ## a safety kernel dead for longer than its breaker's real 30 s; mi
 
 soak-cluster: servers ## every fault of a cluster under 20,000 jobs, Redis paused for 30 s; minutes
 	LOCKGATE_SOAK_JOBS=20000 LOCKGATE_SOAK_PAUSE_SECONDS=30 $(CARGO) test --workspace --test e2e -- every_fault --nocapture
+
+soak-sagas: servers ## 2,000 runs that are rolled back while workers finish what was cancelled, and 333 random ones; minutes
+	LOCKGATE_SOAK_SAGAS=2000 $(CARGO) test --workspace --test e2e -- a_cancelled_node_needed_is_undone --nocapture
 
 chaos: ## break an installation on purpose, fault by fault, and show how it recovers; minutes
 	$(CARGO) run -p lockgate -- chaos

@@ -9,4 +9,4 @@ mod shared;
 mod stage;
 mod tls;
 
-pub(crate) use stage::Ground;
+pub(crate) use stage::{Ground, worker};
