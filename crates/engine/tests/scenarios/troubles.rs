@@ -11,7 +11,7 @@ use lockgate_ports::memory::{Dispatches, Mood};
 use lockgate_ports::{BreakerMove, Hold, Lanes, StoreError};
 
 use super::numbers::Witness;
-use super::stage::{Hand, Kind, Stage, job};
+use super::stage::{Hand, Kind, Stage, job, pass};
 
 const LIMITED: &str = "topics: {t: p}\npools: {p: {tenant_max_concurrent: 2}}\n";
 const FAIL_OPEN: &str = "
@@ -115,7 +115,7 @@ async fn a_run_that_nothing_moves(witness: &mut Witness) {
     let stage = Stage::new();
     super::orphans::a_run_that_waits_for_nothing(&stage).await;
     // Longer than runs that only wait are left alone.
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    pass(Duration::from_secs(300)).await;
     witness.wait_for(&stage, &["lockgate_dag_runs_orphaned_total"]).await;
 }
 

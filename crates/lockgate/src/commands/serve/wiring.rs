@@ -67,14 +67,15 @@ struct Crew {
 }
 
 impl Crew {
-    fn new(
+    async fn new(
         serve: &Serve,
         listen: SocketAddr,
-        inner: Option<TcpListener>,
+        has_tls: bool,
         session: SessionId,
         key: Option<&ApiKey>,
         registry: &mut Registry,
     ) -> Result<Self, CliError> {
+        let inner = if has_tls { Some(inner_door().await?) } else { None };
         let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
         let breakers = Breakers::default();
         numbers::of_breakers(registry, &breakers);
@@ -108,11 +109,9 @@ impl Server {
         let exporter = serve.exporter(&entropy.uuid(clock.now()), &mut registry)?;
         let mut crew = Crew::default();
         if cast.worker {
-            let inner = if tls.is_some() { Some(inner_door().await?) } else { None };
-            let session = entropy.session_id(clock.now());
-            crew = Crew::new(serve, listen, inner, session, identity.inside.as_ref(), &mut registry)?;
+            let (session, key) = (entropy.session_id(clock.now()), identity.inside.as_ref());
+            crew = Crew::new(serve, listen, tls.is_some(), session, key, &mut registry).await?.watched(exporter.as_ref());
         }
-        let crew = crew.watched(exporter.as_ref());
 
         let ports = Ports {
             store: ground.store,
