@@ -138,12 +138,13 @@ impl Inner {
         }
     }
 
-    /// What whoever named one row is told if it could not be read. Damage of a row is told in health too.
+    /// What the caller is told who named a row that could not be read. What exactly is wrong with it may quote the row, which
+    /// may be another tenant's: that is in health and in the log.
     pub(crate) fn unread(&self, row: impl FnOnce() -> String, error: StoreError) -> ApiError {
         let StoreError::Corrupt(why) = error else { return error.into() };
         let row = row();
         self.cannot_read(&row, &why);
-        ApiError::Damaged { row, why }
+        ApiError::Damaged { row, why: "`lockgate health` says what is wrong with it".into() }
     }
 
     pub(crate) fn cannot_read(&self, row: &str, why: &str) {

@@ -50,7 +50,7 @@ impl Inner {
         Some(Planned::step(live, head.state, next, Vec::new()))
     }
 
-    /// The same for a run whose definition is not there or cannot be read. News that it can never understand go with it.
+    /// Gives up a run whose definition is not there or cannot be read. News that it can never understand go with it.
     pub(super) async fn planless_orphan(&self, run: Run, why: Unmoved) -> Result<Option<Planned>, StoreError> {
         let (awaits, now) = (self.awaits_something(&run).await?, self.ports.clock.now());
         let Some(failure) = self.given_up(&run.head, why, awaits, now) else { return Ok(None) };

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use lockgate_core::job::Outcome as Reported;
 use lockgate_core::request::Json;
-use lockgate_core::schedule::{Outcome, Slot};
+use lockgate_core::schedule::{Outcome, Slot, Target};
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{BackfillSpan, Roles, Settings};
 use tokio::time::Instant;
 
-use super::stage::{Hand, Stage, caller};
+use super::stage::{Hand, Stage, caller, pass};
 
 const WAITING: usize = 16;
 /// A look without a hint comes after one second; all of them together must not take as long as two.
 const DRAINED_WITHIN: Duration = Duration::from_millis(1_500);
+const LOOKED_AGAIN: Duration = Duration::from_millis(1_500);
 
 /// The process that turns schedules, and a gateway beside it that holds the workers and takes the calls.
 async fn cluster(overlap: &str) -> (Stage, Stage) {
@@ -88,4 +89,50 @@ async fn runs_of_a_queue_drain_without_waiting_for_ticks() {
         work_off(&mut worker).await;
     }
     assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
+}
+
+/// Triggers come while a backfill is at work, and the worker has room for all of it.
+#[tokio::test(start_paused = true)]
+async fn beside_a_backfill_never_two_of_a_schedule_are_at_work() {
+    const DAYS: usize = 6;
+    for overlap in ["skip", "queue, queue: 8", "replace"] {
+        let (_turning, gateway) = cluster(overlap).await;
+        let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 8).await;
+        let day = |number: i64| Timestamp::from_millis((20_000 + number) * 86_400_000);
+        let span = BackfillSpan { from: day(0), to: day(DAYS as i64 - 1), concurrency: 1 };
+        gateway.engine.backfill_schedule(&caller(), "s", span).await.expect("begun");
+        let mut in_line = Vec::new();
+        for worked in 0..DAYS + 2 {
+            let assignment = worker.take().await;
+            worker.start(&assignment).await;
+            if [0, 3].contains(&worked) {
+                gateway.engine.trigger_schedule(&caller(), "s").await.expect("triggered");
+            }
+            // Longer than it takes to look again without a hint; the worker is heard of meanwhile.
+            pass(LOOKED_AGAIN).await;
+            worker.beat().await;
+            let at_work = at_work(&gateway).await;
+            assert_eq!(at_work.len(), 1, "{overlap}, after {worked}: {at_work:?}");
+            in_line.push(at_work[0].key.series.is_in_line());
+            worker.report_late(&assignment, Reported::Succeeded { result: Json::null() }).await;
+        }
+        let expected = [false, true, false, false, true, false, false, false];
+        assert_eq!(in_line, expected, "{overlap}: a trigger goes before the rest of the backfill");
+        pass(LOOKED_AGAIN).await;
+        let schedule = gateway.engine.schedule(&caller(), "s").await.expect("there").schedule;
+        assert!(schedule.backfills.is_empty() && at_work(&gateway).await.is_empty(), "{overlap}: {schedule:?}");
+    }
+}
+
+/// Slots of the schedule whose jobs have begun and not ended.
+async fn at_work(stage: &Stage) -> Vec<Slot> {
+    let mut live = Vec::new();
+    for slot in slots(stage).await.into_iter().filter(|slot| slot.outcome == Outcome::Started) {
+        if let Some(Target::Job(id)) = &slot.target
+            && !stage.job(id).await.state().is_terminal()
+        {
+            live.push(slot);
+        }
+    }
+    live
 }

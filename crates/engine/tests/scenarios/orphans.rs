@@ -117,7 +117,8 @@ async fn a_run_whose_definition_is_gone_or_cannot_be_read_is_ended_once_its_jobs
     for id in [&gone, &unread] {
         assert_eq!(stored(&stage, id).await.head.state, RunState::Running, "its job waits for a worker");
         let cancel = RunOrder::Cancel { compensate: false, note: None };
-        let refused = stage.engine.order_run(&caller(), id, cancel).await.expect_err("nobody knows what follows");
+        let refused =
+            stage.engine.order_run(&caller(), id, cancel).await.expect_err("without its definition nothing can follow");
         assert_eq!(refused.code(), "row_damaged", "{refused}");
         assert!(refused.to_string().contains("DAG \"pair\""), "{refused}");
         assert_eq!(stage.engine.run_view(&caller(), id).await.expect_err("without its plan").code(), "row_damaged");
@@ -133,7 +134,10 @@ async fn a_run_whose_definition_is_gone_or_cannot_be_read_is_ended_once_its_jobs
         assert!(is_orphaned(&run), "{run:?}");
         let failure = run.head.failure.as_ref().expect("it says why");
         assert!(failure.message.contains(why), "{failure:?}");
-        assert!(stage.store.news(std::slice::from_ref(id), 10).await.expect("read").is_empty(), "nobody is called again");
+        assert!(
+            stage.store.news(std::slice::from_ref(id), 10).await.expect("read").is_empty(),
+            "no step is called for again"
+        );
     }
     orphans(&stage, 2.0);
 }

@@ -164,7 +164,7 @@ async fn a_worker_that_holds_a_spoilt_job_attaches_and_its_other_results_are_sto
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_a_spoilt_job_is_told_that_it_is_damaged() {
+async fn a_call_that_names_a_spoilt_job_is_told_that_it_is_damaged() {
     let stage = Stage::new();
     let [_, bad, _] = three(&stage, || job("t")).await;
     let damaged = |error: ApiError| {
@@ -177,7 +177,7 @@ async fn whoever_asks_for_a_spoilt_job_is_told_that_it_is_damaged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spoilt_schedule_is_left_out_of_the_list_and_named_to_whoever_asks_for_it() {
+async fn a_spoilt_schedule_is_left_out_of_the_list_and_a_call_that_names_it_is_told() {
     let stage = Stage::new();
     let text = "version: 1\nschedules:\n  a: {every: 1h, job: {topic: t}}\n  bad: {every: 1h, job: {topic: t}}\n  c: {every: 1h, job: {topic: t}}\n";
     stage.engine.put_schedules(&caller(), "s.yaml", text).await.expect("stored");

@@ -5,6 +5,7 @@ mod health;
 mod letters;
 mod outposts;
 mod rollout;
+mod schedules;
 mod shared;
 mod stage;
 mod tls;
