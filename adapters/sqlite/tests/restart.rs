@@ -132,7 +132,7 @@ async fn schedules_slots_and_credentials_are_there_after_a_restart() {
     let credential: Credential = serde_json::from_str(text).unwrap();
     let audit = stage.activation("p1").audit;
     assert!(store.add_credential(credential.clone(), audit.clone()).await.unwrap());
-    let ended = store.end_credential(&credential.id, Timestamp::from_millis(9), audit).await.unwrap();
+    let ended = store.end_credential(&credential.id, Timestamp::from_millis(9), None, audit).await.unwrap();
     drop(store);
 
     let store = stage.open();

@@ -8,6 +8,7 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
+use lockgate_ports::store::GoesOn;
 use lockgate_ports::{
     Credentials, Erased, Listing, ScheduleChange, Schedules, SlotQuery, StoreError, Tenants, TurnConflict, Usage,
 };
@@ -85,10 +86,11 @@ impl Credentials for FaultyStore {
         &self,
         id: &CredentialId,
         at: Timestamp,
+        given: Option<GoesOn>,
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
         self.before().await?;
-        let ended = self.disk.end_credential(id, at, audit).await;
+        let ended = self.disk.end_credential(id, at, given, audit).await;
         self.after().await?;
         ended
     }

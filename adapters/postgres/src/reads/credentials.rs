@@ -8,8 +8,10 @@ use crate::conn::Conn;
 use crate::error::Fault;
 use crate::row::{bounded, get};
 
+pub(crate) const CREDENTIAL: &str = "SELECT ends_at, body FROM credentials WHERE id = $1";
+
 pub(crate) async fn credential(conn: &mut Conn, id: &CredentialId) -> Result<Option<Credential>, Fault> {
-    let rows = conn.rows("SELECT ends_at, body FROM credentials WHERE id = $1", &[&id.as_str()]).await?;
+    let rows = conn.rows(CREDENTIAL, &[&id.as_str()]).await?;
     rows.first().map(credential_row).transpose()
 }
 

@@ -11,7 +11,7 @@ mod sessions;
 mod tenants;
 mod trail;
 
-pub(crate) use credentials::{credential, credential_row, credentials};
+pub(crate) use credentials::{CREDENTIAL, credential, credential_row, credentials};
 pub(crate) use jobs::{
     DUE, EXPIRED, PENDING, bound, children, detail, events, family, held, live_children, load, logs, owing, queue, ready,
     ready_lanes, under_way,

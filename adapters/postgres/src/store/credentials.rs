@@ -5,7 +5,7 @@ use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
-use lockgate_ports::store::Credentials;
+use lockgate_ports::store::{Credentials, GoesOn};
 
 use super::PostgresStore;
 use crate::pool::Kind;
@@ -29,8 +29,9 @@ impl Credentials for PostgresStore {
         &self,
         id: &CredentialId,
         at: Timestamp,
+        given: Option<GoesOn>,
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
-        ask!(self, Writes, conn => desk::end_credential(conn, id, at, &audit))
+        ask!(self, Writes, conn => desk::end_credential(conn, self.begin(), id, at, given.as_ref(), &audit))
     }
 }

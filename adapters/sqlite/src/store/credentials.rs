@@ -5,7 +5,7 @@ use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
-use lockgate_ports::store::Credentials;
+use lockgate_ports::store::{Credentials, GoesOn};
 
 use super::SqliteStore;
 use crate::error::Fault;
@@ -34,9 +34,10 @@ impl Credentials for SqliteStore {
         &self,
         id: &CredentialId,
         at: Timestamp,
+        given: Option<GoesOn>,
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
         let id = id.clone();
-        self.writer.run(1, move |ledger| ledger.end_credential(&id, at, &audit)).await
+        self.writer.run(1, move |ledger| ledger.end_credential(&id, at, given.as_ref(), &audit)).await
     }
 }

@@ -3,6 +3,7 @@
 use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
+use lockgate_ports::store::GoesOn;
 use rusqlite::params;
 
 use super::Ledger;
@@ -20,15 +21,17 @@ impl Ledger<'_> {
         Ok(added)
     }
 
-    /// C-1.
+    /// C-1, C-3.
     pub(crate) fn end_credential(
         &mut self,
         id: &CredentialId,
         at: Timestamp,
+        given: Option<&GoesOn>,
         audit: &AuditEntry,
     ) -> Result<Option<Credential>, Fault> {
-        let sql = "UPDATE credentials SET ends_at = MIN(COALESCE(ends_at, ?2), ?2) WHERE id = ?1";
-        if self.conn.prepare_cached(sql)?.execute(params![id.as_str(), at.as_millis()])? == 1 {
+        let sql = include_str!("../../queries/end_credential.sql");
+        let (other, good_at) = (given.map(|given| given.id.as_str()), given.map(|given| given.at.as_millis()));
+        if self.conn.prepare_cached(sql)?.execute(params![id.as_str(), at.as_millis(), other, good_at])? == 1 {
             self.keep_audit(std::slice::from_ref(audit))?;
         }
         reads::credential(self.conn, id)

@@ -149,6 +149,7 @@ mod tests {
     use async_trait::async_trait;
     use lockgate_core::access::{CredentialKind, Grant, Reach};
     use lockgate_core::audit::AuditEntry;
+    use lockgate_ports::store::GoesOn;
 
     use super::*;
 
@@ -194,6 +195,7 @@ mod tests {
             &self,
             _: &CredentialId,
             _: Timestamp,
+            _: Option<GoesOn>,
             _: AuditEntry,
         ) -> Result<Option<Credential>, StoreError> {
             std::future::pending().await

@@ -8,7 +8,8 @@ use lockgate_core::audit::{Action, AuditEntry};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{FieldError, Json};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Mint, StoreError};
+use lockgate_ports::StoreError;
+use lockgate_ports::store::GoesOn;
 
 use super::to_the_end;
 use crate::Engine;
@@ -32,11 +33,12 @@ pub struct MadeKey {
 
 /// The longest subject of a certificate that is taken.
 const SUBJECT_BYTES_MAX: usize = 512;
-/// Revocations of administrators wait for each other here: two that each count on the other's key would leave none.
-const ADMINS: &str = "lockgate:access:admins";
-const ADMINS_HELD: Duration = Duration::from_secs(10);
-/// A key that ends sooner is not one that is left, such as the old one of a rotation.
+/// Administrators who end each other's keys: each conflict means that one of them was served.
+const CONFLICTS_MAX: usize = 8;
+/// A key that ends sooner is not one that stays, such as the old one of a rotation.
 const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
+const LAST_ADMIN: &str = "this is the last key of an administrator of every tenant that lasts for another day: without it no \
+    caller could make keys. Make another with `lockgate auth key create NAME --role admin --everyone`, then revoke this one";
 const PAGE_MAX: usize = 1_000;
 
 impl Engine {
@@ -139,66 +141,50 @@ impl Engine {
             lasts: old.ends_at.map(|end| end.since(old.created_at)),
         };
         let made = self.create_key(by, digest, new).await?;
-        self.end(by, &old, now + overlap, Some(&made.credential.id)).await?;
+        self.end(by, &old, now + overlap, None, Some(&made.credential.id)).await?;
         Ok(made)
     }
 
-    /// Makes a credential nothing, at once here and within seconds elsewhere.
+    /// Makes a credential nothing, at once here and within seconds elsewhere. C-3: not the last key of an administrator.
     pub async fn revoke_credential(&self, by: &Identity, id: &CredentialId) -> Result<Credential, ApiError> {
-        let (credential, now) = (self.manageable(by, id).await?, self.inner.ports.clock.now());
-        if !administers(&credential.grant) || !credential.is_valid(now) {
-            return self.end(by, &credential, now, None).await;
+        for _ in 0..CONFLICTS_MAX {
+            let (credential, now) = (self.manageable(by, id).await?, self.inner.ports.clock.now());
+            let given = match administers(&credential.grant) && credential.is_valid(now) {
+                true => self.goes_on_without(by, &credential, now).await?,
+                false => None,
+            };
+            let ended = self.end(by, &credential, now, given, None).await?;
+            if !ended.is_valid(now) {
+                return Ok(ended);
+            }
+            // The key that was to stay has been ended meanwhile.
         }
-        let store = &self.inner.ports.store;
-        let holder = format!("{}:{}", self.inner.holder, self.inner.ports.entropy.uuid(now));
-        if store.acquire(ADMINS, &holder, ADMINS_HELD).await?.is_none() {
-            return Err(ApiError::Unavailable("another administrator's credential is being revoked; try again".into()));
-        }
-        let ended = self.revoke_unless_last(by, &credential, now).await;
-        if let Err(error) = store.release(ADMINS, &holder).await {
-            tracing::warn!(%error, lease = ADMINS, "a lease could not be given back; it expires by itself");
-        }
-        ended
+        Err(ApiError::Unavailable("other administrators' keys are being revoked at the same time; try again".into()))
     }
 
-    /// C-3. The caller holds the lease.
-    async fn revoke_unless_last(
-        &self,
-        by: &Identity,
-        credential: &Credential,
-        now: Timestamp,
-    ) -> Result<Credential, ApiError> {
-        if self.another_administers(by, credential, now).await? {
-            return self.end(by, credential, now, None).await;
-        }
-        Err(ApiError::Forbidden(
-            "this is the last key of an administrator of every tenant, and without one nobody can let others in; make another \
-             with `lockgate auth key create NAME --role admin --everyone`, then revoke this one"
-                .into(),
-        ))
-    }
-
-    /// Whether somebody administers every tenant without this credential. A certificate counts only if the caller came in with
-    /// it, which proves that the server takes certificates; so does a token, which is not stored here at all.
-    async fn another_administers(&self, by: &Identity, ended: &Credential, now: Timestamp) -> Result<bool, ApiError> {
+    /// C-3: the key that stays if this one goes, or the refusal. A caller with a token is an administrator whom no stored
+    /// credential makes one, so nothing has to stay. A certificate counts only if the caller came in with it, which proves that
+    /// the server takes certificates.
+    async fn goes_on_without(&self, by: &Identity, ended: &Credential, now: Timestamp) -> Result<Option<GoesOn>, ApiError> {
         let store = &self.inner.ports.store;
         let is_stored = by.via == ended.id || store.credential(&by.via).await?.is_some();
         if !is_stored && administers(&by.grant) {
-            return Ok(true);
+            return Ok(None);
         }
-        let is_left = |other: &Credential| {
+        let at = now + LEFT_FOR;
+        let stays = |other: &&Credential| {
             let is_usable = matches!(other.kind, CredentialKind::Key { .. }) || other.id == by.via;
-            other.id != ended.id && is_usable && administers(&other.grant) && other.is_valid(now + LEFT_FOR)
+            other.id != ended.id && is_usable && administers(&other.grant) && other.is_valid(at)
         };
         let mut after = None;
         loop {
             let rows = store.credentials(after.as_ref(), PAGE_MAX).await?;
-            if rows.iter().any(is_left) {
-                return Ok(true);
+            if let Some(other) = rows.iter().find(stays) {
+                return Ok(Some(GoesOn { id: other.id.clone(), at }));
             }
             match rows.last().filter(|_| rows.len() == PAGE_MAX) {
                 Some(last) => after = Some(last.id.clone()),
-                None => return Ok(false),
+                None => return Err(ApiError::Forbidden(LAST_ADMIN.into())),
             }
         }
     }
@@ -337,6 +323,7 @@ impl Engine {
         by: &Identity,
         credential: &Credential,
         at: Timestamp,
+        given: Option<GoesOn>,
         successor: Option<&CredentialId>,
     ) -> Result<Credential, ApiError> {
         let now = self.inner.ports.clock.now();
@@ -344,7 +331,7 @@ impl Engine {
         let entry = entry.seen_from(by.source);
         let (inner, id) = (self.inner.clone(), credential.id.clone());
         let ended = to_the_end(async move {
-            let ended = inner.ports.store.end_credential(&id, at, entry).await?;
+            let ended = inner.ports.store.end_credential(&id, at, given, entry).await?;
             inner.keyring.learn(&id, ended.clone(), now);
             Ok::<_, ApiError>(ended)
         });

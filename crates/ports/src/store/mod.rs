@@ -22,7 +22,7 @@ mod unreadable;
 mod upkeep;
 
 pub use audit::Trail;
-pub use credentials::Credentials;
+pub use credentials::{Credentials, GoesOn};
 pub use error::{ChangeError, StoreError, Taken};
 pub use jobs::{
     Change, Child, ChildQuery, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, Listing,

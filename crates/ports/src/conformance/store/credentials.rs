@@ -9,7 +9,7 @@ use lockgate_core::time::Timestamp;
 use super::runs_stage::audited;
 use super::stage::{Proof, StoreHarness};
 use crate::clock::Clock;
-use crate::store::Store;
+use crate::store::{GoesOn, Store};
 
 pub(super) fn credential(h: &StoreHarness, id: &str) -> Credential {
     Credential {
@@ -34,7 +34,7 @@ fn at(millis: i64) -> Timestamp {
 }
 
 async fn end(h: &StoreHarness, id: &str, millis: i64) -> Result<Option<Credential>, crate::StoreError> {
-    h.store.end_credential(&id.into(), at(millis), audited(h, id)).await
+    h.store.end_credential(&id.into(), at(millis), None, audited(h, id)).await
 }
 
 pub async fn a_new_credential_is_found_as_it_was_added(h: &StoreHarness) -> Proof {
@@ -127,13 +127,61 @@ pub async fn concurrent_ends_keep_the_earliest(h: &StoreHarness) -> Proof {
     let mut racers = tokio::task::JoinSet::new();
     for n in 0..12 {
         let (store, audit) = (Arc::clone(&h.store), audited(h, "ended"));
-        racers.spawn(async move { store.end_credential(&"lk_1".into(), at(1_000 + (n * 5) % 12), audit).await });
+        racers.spawn(async move { store.end_credential(&"lk_1".into(), at(1_000 + (n * 5) % 12), None, audit).await });
     }
     while let Some(ended) = racers.join_next().await {
         assert!(ended??.is_some_and(|ended| ended.ends_at.is_some()));
     }
     let found = h.store.credential(&"lk_1".into()).await?.ok_or("it is gone")?;
     assert_eq!((found.ends_at, h.store.audit(0, 100).await?.len()), (Some(at(1_000)), 13));
+    Ok(())
+}
+
+pub async fn a_credential_is_ended_only_while_the_one_it_is_given_goes_on(h: &StoreHarness) -> Proof {
+    let expiring = Credential { ends_at: Some(at(5_000)), ..credential(h, "lk_expiring") };
+    for new in [credential(h, "lk_1"), expiring.clone()] {
+        assert!(h.store.add_credential(new, audited(h, "added")).await?);
+    }
+    let end = async |id: &str, other: &str, until| {
+        let given = Some(GoesOn { id: other.into(), at: at(until) });
+        h.store.end_credential(&id.into(), at(1_000), given, audited(h, "ended")).await
+    };
+    for (other, until) in [("nobody", 0), ("lk_expiring", 5_000), ("lk_expiring", 9_000)] {
+        let as_it_was = end("lk_1", other, until).await?;
+        assert_eq!(as_it_was, Some(credential(h, "lk_1")), "{other} at {until}");
+    }
+    assert_eq!(h.store.audit(0, 10).await?.len(), 2, "nothing was done, nothing is on record");
+    let ended = end("lk_1", "lk_expiring", 4_999).await?.ok_or("it is gone")?;
+    assert_eq!((ended.ends_at, h.store.audit(0, 10).await?.len()), (Some(at(1_000)), 3));
+    assert_eq!(end("lk_expiring", "lk_1", 1_000).await?, Some(expiring), "what has ended does not go on");
+    assert_eq!(end("nobody", "lk_expiring", 0).await?, None);
+    Ok(())
+}
+
+pub async fn of_two_credentials_that_end_each_given_the_other_one_stays(h: &StoreHarness) -> Proof {
+    const PAIRS: usize = 12;
+    let mut racers = tokio::task::JoinSet::new();
+    for n in 0..PAIRS {
+        let pair = [format!("a{n}"), format!("b{n}")];
+        for id in &pair {
+            assert!(h.store.add_credential(credential(h, id), audited(h, id)).await?);
+        }
+        for (id, other) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+            let (store, audit) = (Arc::clone(&h.store), audited(h, "ended"));
+            let (id, other): (CredentialId, CredentialId) = (id.as_str().into(), other.as_str().into());
+            let given = Some(GoesOn { id: other, at: at(1_000) });
+            racers.spawn(async move { store.end_credential(&id, at(1_000), given, audit).await });
+        }
+    }
+    while let Some(answer) = racers.join_next().await {
+        assert!(answer??.is_some());
+    }
+    let left = all_credentials(&*h.store, 100).await?.into_iter().filter(|credential| credential.ends_at.is_none());
+    let mut left: Vec<String> = left.map(|credential| credential.id.as_str()[1..].to_owned()).collect();
+    left.sort();
+    left.dedup();
+    assert_eq!(left.len(), PAIRS, "one of each pair: {left:?}");
+    assert_eq!(h.store.audit(0, 100).await?.len(), 3 * PAIRS, "and one of each was ended");
     Ok(())
 }
 

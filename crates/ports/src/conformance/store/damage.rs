@@ -126,7 +126,7 @@ pub async fn schedules_are_read_past_pages_of_spoilt_ones(h: &StoreHarness) -> P
     Ok(())
 }
 
-pub async fn lists_of_schedules_leave_spoilt_ones_out_and_whoever_names_one_is_told(h: &StoreHarness) -> Proof {
+pub async fn lists_of_schedules_leave_spoilt_ones_out_and_a_call_that_names_one_is_told(h: &StoreHarness) -> Proof {
     for name in ["a", "b", "bad", "c", "worse", "worst", "z"] {
         h.put(name).await?;
     }

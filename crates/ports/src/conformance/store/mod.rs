@@ -178,7 +178,7 @@ macro_rules! store_conformance {
                 what_a_session_holds_is_read_past_a_spoilt_job,
                 what_is_owed_is_read_past_a_spoilt_job,
                 schedules_are_read_past_pages_of_spoilt_ones,
-                lists_of_schedules_leave_spoilt_ones_out_and_whoever_names_one_is_told,
+                lists_of_schedules_leave_spoilt_ones_out_and_a_call_that_names_one_is_told,
                 news_are_read_past_pages_of_spoilt_jobs,
                 lists_for_people_leave_a_spoilt_job_out,
                 whoever_names_a_spoilt_job_is_told,
@@ -314,6 +314,8 @@ macro_rules! store_conformance {
                 a_credential_never_lives_longer_again,
                 what_is_not_there_cannot_be_ended,
                 concurrent_ends_keep_the_earliest,
+                a_credential_is_ended_only_while_the_one_it_is_given_goes_on,
+                of_two_credentials_that_end_each_given_the_other_one_stays,
                 credentials_are_listed_by_id_and_kept_for_ever,
             }
             tenants {

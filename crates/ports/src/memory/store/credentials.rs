@@ -6,7 +6,7 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
 
 use super::MemoryStore;
-use crate::store::{Credentials, StoreError};
+use crate::store::{Credentials, GoesOn, StoreError};
 
 #[async_trait]
 impl Credentials for MemoryStore {
@@ -34,9 +34,14 @@ impl Credentials for MemoryStore {
         &self,
         id: &CredentialId,
         at: Timestamp,
+        given: Option<GoesOn>,
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
         let (mut data, _) = self.open();
+        let goes_on = |given: GoesOn| data.credentials.get(&given.id).is_some_and(|other| other.is_valid(given.at));
+        if !given.is_none_or(goes_on) {
+            return Ok(data.credentials.get(id).cloned());
+        }
         let Some(credential) = data.credentials.get_mut(id) else { return Ok(None) };
         // C-1.
         credential.ends_at = Some(credential.ends_at.map_or(at, |end| end.min(at)));

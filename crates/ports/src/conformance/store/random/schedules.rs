@@ -15,7 +15,7 @@ use crate::conformance::store::credentials::credential;
 use crate::conformance::store::runs_stage::audited;
 use crate::conformance::store::schedules_stage::{later, schedule, turn};
 use crate::conformance::store::stage::{Found, Proof};
-use crate::store::{Credentials, ScheduleChange, Schedules};
+use crate::store::{Credentials, GoesOn, ScheduleChange, Schedules};
 
 const OUTCOMES: [Outcome; 6] =
     [Outcome::Due, Outcome::Started, Outcome::Queued, Outcome::Skipped, Outcome::Missed, Outcome::Refused];
@@ -73,8 +73,10 @@ impl Pair {
             return Ok(());
         }
         let (id, at): (_, Timestamp) = (id.as_str().into(), end);
-        let expected = self.model.end_credential(&id, at, audited(h, "end")).await?;
-        assert_eq!(h.store.end_credential(&id, at, audited(h, "end")).await?, expected, "end_credential");
+        let other = dice.name("lk", 4);
+        let given = dice.once_in(2).then(|| GoesOn { id: other.as_str().into(), at: h.clock.now() });
+        let expected = self.model.end_credential(&id, at, given.clone(), audited(h, "end")).await?;
+        assert_eq!(h.store.end_credential(&id, at, given, audited(h, "end")).await?, expected, "end_credential");
         Ok(())
     }
 }
