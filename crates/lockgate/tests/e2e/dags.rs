@@ -162,3 +162,32 @@ async fn bad_definitions_are_told_with_their_places_and_nothing_is_stored() {
     assert!(told.contains("bad.yaml:5") && told.contains("topik"), "{told}");
     assert!(!said(&server, &["dag", "list"]).await.contains("bad"));
 }
+
+#[tokio::test]
+async fn lint_and_apply_warn_of_a_join_that_a_failure_overrules() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mirrors.yaml");
+    let text = "version: 1
+dag: mirrors
+nodes:
+  a: {topic: job.always_fail, max_attempts: 1}
+  b: {topic: job.noop, on_fail: continue}
+  use: {needs: [a, b], join: any_success, topic: job.noop}
+";
+    std::fs::write(&path, text).expect("written");
+    let file = path.to_str().expect("UTF-8");
+    let server = Server::start(&[]).await;
+    let warning = "use (any_success) needs a; say on_fail: continue there to let the join decide";
+    assert!(said(&server, &["dag", "lint", file]).await.contains(warning));
+    let applied = server.cli(&["dag", "apply", file]).await;
+    assert!(applied.status.success() && String::from_utf8_lossy(&applied.stderr).contains(warning), "{applied:?}");
+
+    // What it warns of, and that its advice helps.
+    let failed = server.cli(&["dag", "start", "mirrors", "--watch"]).await;
+    assert!(String::from_utf8_lossy(&failed.stdout).contains("FAILED"), "{failed:?}");
+    std::fs::write(&path, text.replace("max_attempts: 1}", "max_attempts: 1, on_fail: continue}")).expect("written");
+    assert!(!said(&server, &["dag", "lint", file]).await.contains("any_success"));
+    said(&server, &["dag", "apply", file]).await;
+    let done = server.cli(&["dag", "start", "mirrors", "--watch"]).await;
+    assert!(String::from_utf8_lossy(&done.stdout).contains("SUCCEEDED"), "{done:?}");
+}

@@ -20,7 +20,7 @@ pub(super) struct Apply {
     file: PathBuf,
 }
 
-/// Check a definition without a server and tell every fault, and which nodes nothing undoes
+/// Check a definition without a server and tell every fault, which nodes nothing undoes, and which joins a failure overrules
 #[derive(Args, Debug)]
 pub(super) struct Lint {
     /// The file
@@ -74,6 +74,10 @@ impl Apply {
         } else {
             let version = out.paint(&format!("version {}", stored.version), Tone::Good);
             out.line(&format!("{}  {version}  {}", stored.name, out.paint(&stored.snapshot, Tone::Faint)))?;
+            // The server took the text; a newer one may take what this program cannot read.
+            if let Ok(dag) = Dag::load(&file, &text) {
+                overruled(&dag, out).iter().for_each(|line| out.remark(line));
+            }
             out.remark(&format!("start it with `lockgate dag start {}`", stored.name));
         }
         Ok(Exit::Success)
@@ -97,13 +101,18 @@ impl Lint {
         if !uncompensated.is_empty() {
             out.line(&format!("{} {}", out.paint("nothing undoes:", Tone::Waiting), uncompensated.join(", ")))?;
         }
-        for OverruledJoin { node, join, by } in overruled_joins {
-            let lead = out.paint("the join is not asked:", Tone::Waiting);
-            let by = by.join(", ");
-            out.line(&format!("{lead} {node} ({join}), if {by} fails; on_fail: continue there lets the join decide"))?;
-        }
+        overruled(&dag, out).iter().try_for_each(|line| out.line(line))?;
         Ok(Exit::Success)
     }
+}
+
+/// A line for each join that a failure overrules, and what to write instead.
+fn overruled(dag: &Dag, out: Output) -> Vec<String> {
+    let lead = out.paint("a failure ends the run before the join decides:", Tone::Waiting);
+    let line = |OverruledJoin { node, join, by }: OverruledJoin<'_>| {
+        format!("{lead} {node} ({join}) needs {}; say on_fail: continue there to let the join decide", by.join(", "))
+    };
+    dag.overruled_joins().into_iter().map(line).collect()
 }
 
 impl List {
