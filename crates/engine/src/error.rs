@@ -86,6 +86,7 @@ impl ApiError {
             Self::State(Illegal::SelfApproval) => "self_approval",
             Self::State(Illegal::StaleApproval(_)) => "stale_approval",
             Self::State(Illegal::ApprovalExpired) => "approval_expired",
+            Self::State(Illegal::PayloadHidden) => "payload_hidden",
             Self::State(Illegal::Disowning) => "children_stopping",
             Self::State(_) | Self::RunState(_) => "wrong_state",
             Self::Forbidden(_) => "permission_denied",

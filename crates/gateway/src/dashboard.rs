@@ -32,6 +32,7 @@ files! {
     "/ui/dom.js": "text/javascript; charset=utf-8" = "dom.js",
     "/ui/views/approvals.js": "text/javascript; charset=utf-8" = "views/approvals.js",
     "/ui/views/audit.js": "text/javascript; charset=utf-8" = "views/audit.js",
+    "/ui/views/consent.js": "text/javascript; charset=utf-8" = "views/consent.js",
     "/ui/views/job.js": "text/javascript; charset=utf-8" = "views/job.js",
     "/ui/views/jobs.js": "text/javascript; charset=utf-8" = "views/jobs.js",
     "/ui/views/letters.js": "text/javascript; charset=utf-8" = "views/letters.js",
@@ -40,6 +41,7 @@ files! {
     "/ui/views/runs.js": "text/javascript; charset=utf-8" = "views/runs.js",
     "/ui/views/schedules.js": "text/javascript; charset=utf-8" = "views/schedules.js",
     "/ui/views/submit.js": "text/javascript; charset=utf-8" = "views/submit.js",
+    "/ui/views/tenant.js": "text/javascript; charset=utf-8" = "views/tenant.js",
     "/ui/views/workers.js": "text/javascript; charset=utf-8" = "views/workers.js",
 }
 

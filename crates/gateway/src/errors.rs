@@ -149,6 +149,7 @@ mod tests {
             (ApiError::KeyTaken { what: "the key", first: "a".into() }, 409, Code::AlreadyExists, "idempotency_conflict"),
             (ApiError::State(Illegal::Terminal(JobState::Failed)), 409, Code::FailedPrecondition, "already_ended"),
             (ApiError::State(Illegal::SelfApproval), 409, Code::FailedPrecondition, "self_approval"),
+            (ApiError::State(Illegal::PayloadHidden), 409, Code::FailedPrecondition, "payload_hidden"),
             (ApiError::Forbidden("not yours".into()), 403, Code::PermissionDenied, "permission_denied"),
             (ApiError::Outdated("version 2 is in force".into()), 409, Code::Aborted, "outdated"),
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),

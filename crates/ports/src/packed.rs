@@ -283,19 +283,23 @@ struct PackedEvent {
     actor: Option<ActorId>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     rule: Option<Arc<str>>,
+    #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
+    payload_hidden: bool,
 }
 
 impl From<&JobEvent> for PackedEvent {
     fn from(event: &JobEvent) -> Self {
-        let JobEvent { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule } = event.clone();
-        Self { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule }
+        let JobEvent { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule, payload_hidden } =
+            event.clone();
+        Self { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule, payload_hidden }
     }
 }
 
 impl From<PackedEvent> for JobEvent {
     fn from(event: PackedEvent) -> Self {
-        let PackedEvent { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule } = event;
-        Self { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule }
+        let PackedEvent { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule, payload_hidden } =
+            event;
+        Self { n, at, kind, attempt, late_of, worker, reason, message, until, actor, rule, payload_hidden }
     }
 }
 
@@ -314,7 +318,7 @@ mod tests {
     );
     const EVENT: &str = concat!(
         r#"{"n":4,"t":1005,"k":"attempt_lost","a":3,"l":2,"w":"wrk","r":"agent_lost","m":"gone","u":1009,"c":"ann","#,
-        r#""p":"p1#r"}"#
+        r#""p":"p1#r","h":true}"#
     );
 
     #[test]

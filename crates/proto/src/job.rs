@@ -63,6 +63,7 @@ impl From<&Approval> for v1::AskedApproval {
         let vote = |vote: &lockgate_core::job::Vote| v1::asked_approval::Vote {
             actor: vote.actor.to_string(),
             at_ms: vote.at.as_millis(),
+            payload_hidden: vote.payload_hidden,
         };
         Self {
             rule: approval.rule.to_string(),

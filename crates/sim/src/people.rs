@@ -156,6 +156,11 @@ async fn answer_some(world: &World, engine: &Engine, caller: &Caller) {
         }
         let (job_id, request_hash, rule_hash) = (job.request.job_id.clone(), job.hash, asked.rule_hash.clone());
         // Too late, or the Store fails: both are part of the story.
-        let _ = engine.answer(caller, ApprovalAnswer { job_id, answer, note: None, request_hash, rule_hash }).await;
+        let _ = engine
+            .answer(
+                caller,
+                ApprovalAnswer { job_id, answer, note: None, request_hash, rule_hash, acknowledge_hidden: false },
+            )
+            .await;
     }
 }

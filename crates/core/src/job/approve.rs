@@ -28,6 +28,9 @@ pub struct Approval {
 pub struct Vote {
     pub actor: ActorId,
     pub at: Timestamp,
+    /// The person agreed without being allowed to see the payload, and said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_hidden: bool,
 }
 
 impl Approval {
@@ -63,12 +66,23 @@ pub struct Ballot {
     pub note: Option<Arc<str>>,
     pub request_hash: RequestHash,
     pub rule_hash: Arc<str>,
+    pub sight: Sight,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Approve,
     Reject,
+}
+
+/// How much of the request the credential lets its bearer see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    Whole,
+    /// Payload, environment and compensation are hidden from the voter.
+    Hidden,
+    /// They are, and the voter says that they know.
+    HiddenAcknowledged,
 }
 
 impl Job {
@@ -80,7 +94,8 @@ impl Job {
             return Ok(transition.reject(ballot.actor, note, env.now));
         }
         let mut approval = approval.clone();
-        approval.votes.push(Vote { actor: ballot.actor.clone(), at: env.now });
+        let payload_hidden = ballot.sight != Sight::Whole;
+        approval.votes.push(Vote { actor: ballot.actor.clone(), at: env.now, payload_hidden });
         let granted = approval.votes.len() >= approval.terms.approvers as usize;
         approval.granted_at = granted.then_some(env.now);
         let rule = approval.rule.clone();
@@ -89,6 +104,7 @@ impl Job {
             event.actor = Some(ballot.actor);
             event.message = note;
             event.rule = Some(rule);
+            event.payload_hidden = payload_hidden;
         });
         Ok(if granted { transition.after_grant(env) } else { transition })
     }
@@ -112,10 +128,14 @@ impl Job {
         if ballot.rule_hash != asked.rule_hash {
             return Err(Illegal::StaleApproval("rule"));
         }
-        match asked.expires_at() {
-            Some(at) if at <= now => Err(Illegal::ApprovalExpired),
-            _ => Ok(asked),
+        if asked.expires_at().is_some_and(|at| at <= now) {
+            return Err(Illegal::ApprovalExpired);
         }
+        // Refusing what one cannot see is always safe; agreeing to it must be meant.
+        if ballot.answer == Answer::Approve && ballot.sight == Sight::Hidden {
+            return Err(Illegal::PayloadHidden);
+        }
+        Ok(asked)
     }
 
     /// Nobody answered in time.

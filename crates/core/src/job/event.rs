@@ -122,6 +122,9 @@ pub struct JobEvent {
     /// The rule that decided, with its snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Arc<str>>,
+    /// The payload was hidden from the actor who agreed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_hidden: bool,
 }
 
 impl JobEvent {
@@ -164,6 +167,7 @@ impl JobEvent {
             until: None,
             actor: None,
             rule: None,
+            payload_hidden: false,
         }
     }
 }

@@ -37,7 +37,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, ActionKind};
-pub use approve::{Answer, Approval, Ballot, Vote};
+pub use approve::{Answer, Approval, Ballot, Sight, Vote};
 pub use attempts::{AttemptSummary, attempts};
 pub use bypass::Bypass;
 pub use duty::Duty;
@@ -356,6 +356,11 @@ pub enum Illegal {
     StaleApproval(&'static str),
     #[error("the approval was not given in time; the job is being denied")]
     ApprovalExpired,
+    #[error(
+        "your credential does not show the payload of this job; send acknowledge_hidden: true to approve it unseen, or use a \
+         credential that may see payloads"
+    )]
+    PayloadHidden,
     #[error("the work is done and its result is being checked; look again in a moment")]
     OutputCheck,
     #[error("the job belongs to {0}; rerun the run from this node instead")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
-use super::{Answer, Ballot, Duty, JobEvent, LetOut, OnTimeout, Scanned};
+use super::{Answer, Ballot, Duty, JobEvent, LetOut, OnTimeout, Scanned, Sight};
 use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
 use crate::ids::AttemptToken;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
@@ -163,7 +163,14 @@ fn input(step: Step, story: &Story) -> Input {
         }
         Step::Vote(actor, answer) => {
             let rule_hash = story.job.life.approval.as_ref().map_or_else(|| "".into(), |asked| asked.rule_hash.clone());
-            Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash })
+            Input::Vote(Ballot {
+                actor: actor.into(),
+                answer,
+                note: None,
+                request_hash: story.job.hash,
+                rule_hash,
+                sight: Sight::Whole,
+            })
         }
         Step::Scanned(decision) => {
             let attempt = story.job.life.output.as_ref().map_or(1, |check| check.attempt);

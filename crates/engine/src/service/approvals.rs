@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, JobSeq};
-use lockgate_core::job::{Answer, Ballot, Duty, Illegal, Input, Job};
+use lockgate_core::job::{Answer, Ballot, Duty, Illegal, Input, Job, Sight};
 use lockgate_core::request::{Caller, RequestHash};
 use lockgate_ports::Cursor;
 
@@ -19,6 +19,8 @@ pub struct ApprovalAnswer {
     /// What is answered, as the person saw it.
     pub request_hash: RequestHash,
     pub rule_hash: Arc<str>,
+    /// The person knows that the payload is hidden from them. Asked of those only who may not see payloads.
+    pub acknowledge_hidden: bool,
 }
 
 /// Rows looked at for one page, so that a tenant with nothing to answer costs a bounded read.
@@ -60,6 +62,11 @@ impl Engine {
             note: answer.note,
             request_hash: answer.request_hash,
             rule_hash: answer.rule_hash,
+            sight: match (caller.sees_payloads, answer.acknowledge_hidden) {
+                (true, _) => Sight::Whole,
+                (false, false) => Sight::Hidden,
+                (false, true) => Sight::HiddenAcknowledged,
+            },
         };
         match self.inner.clone().drive_one(caller, job, Input::Vote(ballot)).await {
             Ok(job) => Ok(Job::clone(&job)),

@@ -27,6 +27,7 @@ fn answer(job: &Job, answer: Answer) -> ApprovalAnswer {
         note: None,
         request_hash: job.hash,
         rule_hash: job.life.approval.as_ref().map_or_else(|| Arc::from(""), |asked| asked.rule_hash.clone()),
+        acknowledge_hidden: false,
     }
 }
 

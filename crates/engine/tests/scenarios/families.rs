@@ -197,6 +197,7 @@ fn answer(job: &Job, answer: Answer) -> ApprovalAnswer {
         note: None,
         request_hash: job.hash,
         rule_hash: asked.rule_hash.clone(),
+        acknowledge_hidden: false,
     }
 }
 

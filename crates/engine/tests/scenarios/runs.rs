@@ -460,7 +460,14 @@ nodes:
     let job = view.run.nodes[&lockgate_core::dag::NodeKey::of(ask)].job.clone().expect("a question is a job");
     let asked = stage.until(&job, |job| job.state() == JobState::ApprovalRequired).await;
     let rule_hash = asked.life.approval.as_ref().expect("asked").rule_hash.clone();
-    let yes = ApprovalAnswer { job_id: job, answer: Answer::Approve, note: None, request_hash: asked.hash, rule_hash };
+    let yes = ApprovalAnswer {
+        job_id: job,
+        answer: Answer::Approve,
+        note: None,
+        request_hash: asked.hash,
+        rule_hash,
+        acknowledge_hidden: false,
+    };
     let refused = stage.engine.answer(&caller(), yes.clone()).await.expect_err("nobody agrees with themselves");
     assert!(matches!(refused, ApiError::State(Illegal::SelfApproval)), "{refused}");
     stage.engine.answer(&somebody("bob"), yes).await.expect("taken");

@@ -2,6 +2,7 @@
 
 import { follow, get, post } from "../api.js";
 import { ago, badge, button, card, code, facts, h, row, runLink, table, toast, took } from "../dom.js";
+import { consent, hiddenPayload } from "./consent.js";
 
 const TERMINAL = ["SUCCEEDED", "FAILED", "TIMEOUT", "CANCELLED", "DENIED", "OUTPUT_QUARANTINED"];
 const DEAD = ["FAILED", "TIMEOUT", "DENIED", "OUTPUT_QUARANTINED"];
@@ -17,17 +18,18 @@ export default function job({ id, signal, refresh }) {
     looking = setTimeout(refresh, 50);
   });
 
+  const ticked = new Set();
   const told = async (text, sent) => { await sent; toast(text); refresh(); };
 
   function actions(job) {
     const asked = { request_hash: job.request_hash, rule_hash: job.approval?.rule_hash };
     return [
       !TERMINAL.includes(job.state) && button("Cancel", () => told("Cancelled", post(`${path}/cancel`)), "danger"),
-      job.state === "APPROVAL_REQUIRED" && button("Approve", () => told("Approved", post(`${path}/approve`, asked)), "primary"),
+      job.state === "APPROVAL_REQUIRED" && consent(job, ticked, (more) => told("Approved", post(`${path}/approve`, { ...asked, ...more }))),
       job.state === "APPROVAL_REQUIRED" && button("Reject", () => told("Rejected", post(`${path}/reject`, asked)), "danger"),
       job.state === "OUTPUT_QUARANTINED" && button("Release the result", () => told("Released", post(`${path}/release`))),
       DEAD.includes(job.state) && button("Replay", () => told("It lives again", post(`/v1/dead-letters/${encodeURIComponent(id)}/replay`))),
-    ].filter(Boolean);
+    ].flat().filter(Boolean);
   }
 
   const attemptRow = (attempt) => row([
@@ -67,7 +69,7 @@ export default function job({ id, signal, refresh }) {
         ["last error", job.last_error && `${job.last_error.reason}: ${job.last_error.message}`], ["trace", job.trace_id],
       ])),
       job.output && checked(job.output),
-      h("div", { class: "pair" }, card("Payload", code(job.payload ?? null)), job.result !== undefined && card("Result", code(job.result))),
+      h("div", { class: "pair" }, card("Payload", job.payload_hidden ? hiddenPayload() : code(job.payload ?? null)), job.result !== undefined && card("Result", code(job.result))),
       card("Attempts", table(["no", "worker", "outcome", "began", "took", "reason", "message"], (job.attempts ?? []).map(attemptRow), "None yet.")),
       logs.lines.length > 0 && card("Log", code(logs.lines.map((line) => line.text ?? line.message).join("\n"))),
       card("What happened", table(["", "when", "what", "attempt", ""], happened.map(eventRow), "Nothing yet.")),

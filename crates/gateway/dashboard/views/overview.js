@@ -3,6 +3,7 @@
 import { get } from "../api.js";
 import { ago, badge, bar, card, count, h, link, row, span, spark, table } from "../dom.js";
 import { newJob } from "./submit.js";
+import { overviewOf } from "./tenant.js";
 
 const SAMPLES = 60;
 const ROWS = 8;
@@ -10,6 +11,7 @@ const ROWS = 8;
 export default function overview({ refresh }) {
   const rates = { came: [], ended: [] };
   let before = null;
+  let me = null;
 
   // Rates follow from two looks; old jobs are forgotten now and then, and that is no negative rate.
   function note(queues) {
@@ -38,6 +40,11 @@ export default function overview({ refresh }) {
     h("p", { class: `notice ${finding.serious ? "bad" : "asks"}` }, h("b", {}, finding.code), ` ${finding.detail} `, h("i", {}, finding.advice));
 
   async function body() {
+    me ??= await get("/v1/whoami");
+    return me.grant?.tenant ? overviewOf(me.grant.tenant) : ofAll();
+  }
+
+  async function ofAll() {
     const [queues, pools, health, approvals] = await Promise.all(
       ["/v1/queues", "/v1/pools", "/monitor/health", "/v1/approvals"].map(get));
     note(queues);

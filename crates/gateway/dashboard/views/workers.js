@@ -2,6 +2,7 @@
 
 import { get, post } from "../api.js";
 import { ago, badge, bar, button, card, h, row, table, toast } from "../dom.js";
+import { workersOf } from "./tenant.js";
 
 export default function workers({ refresh }) {
   const told = async (text, sent) => { await sent; toast(text); refresh(); };
@@ -25,7 +26,14 @@ export default function workers({ refresh }) {
     ]);
   };
 
+  let me = null;
+
   async function body() {
+    me ??= await get("/v1/whoami");
+    return me.grant?.tenant ? workersOf(me.grant.tenant) : ofAll();
+  }
+
+  async function ofAll() {
     const [{ workers }, { pools }] = await Promise.all([get("/v1/workers"), get("/v1/pools")]);
     return [
       card("Workers", table(["worker", "status", "pool", "", "busy", "cpu", "memory", "last beat", "capabilities", "topics", ""],

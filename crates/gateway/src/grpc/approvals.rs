@@ -45,7 +45,7 @@ impl ApprovalsService {
         let cursor = queries::cursor(&wire.cursor).map_err(invalid)?;
         let (jobs, next) = self.0.engine.approvals(caller, cursor, page(wire.limit)).await?;
         Ok(v1::ListApprovalsResponse {
-            approvals: jobs.iter().filter_map(convert::approval).collect(),
+            approvals: jobs.iter().filter_map(|job| convert::approval(job, !caller.sees_payloads)).collect(),
             next_cursor: next.map(queries::cursor_text).unwrap_or_default(),
         })
     }
@@ -62,6 +62,7 @@ impl ApprovalsService {
             note: present(wire.note).map(Into::into),
             request_hash: queries::request_hash(&wire.request_hash).map_err(invalid)?,
             rule_hash: wire.rule_hash.into(),
+            acknowledge_hidden: wire.acknowledge_hidden,
         };
         let job = self.0.engine.answer(caller, ballot).await?;
         Ok(convert::answered(&job))

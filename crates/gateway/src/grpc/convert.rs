@@ -51,14 +51,15 @@ pub(super) fn child(child: &Child) -> v1::ChildOutcome {
 }
 
 /// The question a job waits with, if it does.
-pub(super) fn approval(job: &Job) -> Option<v1::Approval> {
+pub(super) fn approval(job: &Job, payload_hidden: bool) -> Option<v1::Approval> {
     let (request, asked) = (&job.request, job.life.approval.as_ref()?);
     let verdict = job.life.attempt.verdict.as_ref();
     Some(v1::Approval {
         job_id: request.job_id.to_string(),
         topic: request.topic.to_string(),
         submitter: request.actor.to_string(),
-        payload_json: json_bytes(&request.payload),
+        payload_json: if payload_hidden { Default::default() } else { json_bytes(&request.payload) },
+        payload_hidden,
         labels: request.labels.clone().into_iter().collect(),
         rule: asked.rule.to_string(),
         reason: verdict.map(|verdict| verdict.reason.to_string()).unwrap_or_default(),

@@ -22,10 +22,11 @@ pub(super) async fn list(
 ) -> Answer<Json<Approvals>> {
     let (cursor, limit) = params.page()?;
     let (jobs, next) = shared.engine.approvals(&caller, cursor, limit).await?;
-    Ok(Json(Approvals::new(&jobs, next)))
+    Ok(Json(Approvals::new(&jobs, !caller.sees_payloads, next)))
 }
 
-/// Agree that a job runs. Agreeing twice is agreeing once; the submitter cannot agree.
+/// Agree that a job runs. Agreeing twice is agreeing once; the submitter cannot agree. A caller who may not see the payload
+/// agrees only with `acknowledge_hidden`.
 #[utoipa::path(post, path = "/v1/jobs/{id}/approve", params(("id" = String, Path)), request_body = AnswerBody,
     responses((status = 200, body = Answered)))]
 pub(super) async fn approve(

@@ -108,6 +108,9 @@ pub(super) struct AnswerBody {
     rule_hash: String,
     /// Why, for the records.
     note: Option<String>,
+    /// The caller knows that the payload is hidden from them. Without it such a caller cannot approve; rejecting needs nothing.
+    #[serde(default)]
+    acknowledge_hidden: bool,
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -215,7 +218,8 @@ impl AnswerBody {
     pub(super) fn read(self, job_id: JobId, answer: Answer) -> Result<ApprovalAnswer, Vec<FieldError>> {
         let request_hash = queries::request_hash(&self.request_hash).map_err(|error| vec![error])?;
         let (rule_hash, note) = (self.rule_hash.into(), self.note.map(Into::into));
-        Ok(ApprovalAnswer { job_id, answer, note, request_hash, rule_hash })
+        let acknowledge_hidden = self.acknowledge_hidden;
+        Ok(ApprovalAnswer { job_id, answer, note, request_hash, rule_hash, acknowledge_hidden })
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::support::{POLICY, ScriptedWorker, Server, hello, succeeded};
+use crate::support::{Closed, POLICY, ScriptedWorker, Server, hello, succeeded};
 
 fn deploy() -> Value {
     json!({ "topic": "job.deploy", "payload": { "to": "production" } })
@@ -62,6 +62,7 @@ async fn the_submitter_cannot_approve_but_may_reject() {
         request_hash: ballot["request_hash"].as_str().expect("a hash").to_owned(),
         rule_hash: ballot["rule_hash"].as_str().expect("a hash").to_owned(),
         note: "a mistake".into(),
+        acknowledge_hidden: false,
     });
     request.metadata_mut().insert("x-lockgate-actor", "ann".parse().expect("metadata"));
     let mut grpc = ApprovalsClient::new(server.channel().await);
@@ -203,4 +204,103 @@ async fn questions_are_listed_oldest_first_and_page_by_page_on_both_doors() {
     let page = grpc.list_approvals(request).await.expect("listed").into_inner();
     assert_eq!(page.approvals.iter().map(|question| question.job_id.clone()).collect::<Vec<_>>(), asked[2..]);
     assert_eq!((page.next_cursor.as_str(), page.approvals[0].rule.as_str()), ("", "deploys"));
+}
+
+/// The hashes of the only open question, as a key's bearer sees it.
+async fn question(server: &Closed, key: &str) -> Value {
+    let listed = server.get_as(key, "/v1/approvals").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    listed.json["approvals"][0].clone()
+}
+
+#[tokio::test]
+async fn who_may_not_see_the_payload_is_told_so_and_approves_only_knowing_it() {
+    let server = Closed::start().await;
+    let put = server.request("PUT", "/v1/policy").header("authorization", format!("Bearer {}", server.admin_key));
+    assert_eq!(server.send(put.header("content-type", "application/yaml"), POLICY.to_owned()).await.status, 200);
+    let submitter = server.key("submitter", Some("acme")).await;
+    let (sees, blind) = (server.key("approver", Some("acme")).await, server.key_with("admin", Some("acme"), false).await);
+    let submit = async |job: Value| {
+        let reply = server.post_as(&submitter, "/v1/jobs", &job).await;
+        reply.json["job_id"].as_str().expect("an id").to_owned()
+    };
+
+    let id = submit(pay_secretly()).await;
+    let seen = question(&server, &sees).await;
+    assert_eq!((&seen["payload"], &seen["payload_hidden"]), (&json!({ "to": "plum" }), &Value::Null));
+    let hidden = question(&server, &blind).await;
+    assert_eq!((&hidden["payload"], &hidden["payload_hidden"]), (&Value::Null, &json!(true)), "{hidden}");
+
+    let path = format!("/v1/jobs/{id}/approve");
+    let mut ballot = json!({ "request_hash": hidden["request_hash"], "rule_hash": hidden["rule_hash"] });
+    let refused = server.post_as(&blind, &path, &ballot).await;
+    refused.is_problem(409, "payload_hidden");
+    assert!(refused.text.contains("acknowledge_hidden: true"), "it says what to do: {refused:?}");
+    assert_eq!(question(&server, &sees).await["approved_by"], json!([]), "it was no vote");
+    ballot["acknowledge_hidden"] = json!(true);
+    let taken = server.post_as(&blind, &path, &ballot).await;
+    assert_eq!((taken.status, &taken.json["approved_by"]), (200, &json!(["admin-1"])), "{taken:?}");
+    // Who sees the payload needs to acknowledge nothing, and saying so all the same changes nothing.
+    let taken = server.post_as(&sees, &path, &ballot).await;
+    assert_eq!((taken.status, &taken.json["state"]), (200, &json!("SCHEDULED")), "{taken:?}");
+
+    let votes = server.get_as(&sees, &format!("/v1/jobs/{id}")).await.json["approval"]["votes"].clone();
+    assert_eq!((&votes[0]["payload_hidden"], &votes[1]["payload_hidden"]), (&json!(true), &Value::Null), "{votes}");
+    let audit = server.get_as(&sees, "/v1/audit").await;
+    let rows = audit.json["rows"].as_array().expect("rows").iter();
+    let mut unseen: Vec<(&str, bool)> = rows
+        .filter(|row| row["action"] == "approved")
+        .map(|row| (row["actor"].as_str().expect("an actor"), row["detail"]["event"]["payload_hidden"] == json!(true)))
+        .collect();
+    unseen.sort_unstable();
+    assert_eq!(unseen, [("admin-1", true), ("approver-1", false)]);
+
+    let id = submit(deploy()).await;
+    let hidden = question(&server, &blind).await;
+    let ballot = json!({ "request_hash": hidden["request_hash"], "rule_hash": hidden["rule_hash"] });
+    let rejected = server.post_as(&blind, &format!("/v1/jobs/{id}/reject"), &ballot).await;
+    assert_eq!((rejected.status, &rejected.json["state"]), (200, &json!("DENIED")), "{rejected:?}");
+}
+
+fn pay_secretly() -> Value {
+    json!({ "topic": "job.pay", "risk_tags": ["money"], "payload": { "to": "plum" } })
+}
+
+#[tokio::test]
+async fn over_grpc_too_hidden_payloads_are_named_and_must_be_acknowledged() {
+    let server = Closed::start().await;
+    let put = server.request("PUT", "/v1/policy").header("authorization", format!("Bearer {}", server.admin_key));
+    assert_eq!(server.send(put.header("content-type", "application/yaml"), POLICY.to_owned()).await.status, 200);
+    let submitter = server.key("submitter", Some("acme")).await;
+    let blind = server.key_with("approver", Some("acme"), false).await;
+    assert_eq!(server.post_as(&submitter, "/v1/jobs", &deploy()).await.status, 201);
+
+    let mut grpc = ApprovalsClient::new(server.channel().await);
+    let as_blind = || {
+        let mut metadata = tonic::metadata::MetadataMap::new();
+        metadata.insert("authorization", format!("Bearer {blind}").parse().expect("metadata"));
+        metadata
+    };
+    let mut list = tonic::Request::new(v1::ListApprovalsRequest { limit: 1, cursor: String::new() });
+    *list.metadata_mut() = as_blind();
+    let asked = grpc.list_approvals(list).await.expect("listed").into_inner().approvals.remove(0);
+    assert!(asked.payload_hidden && asked.payload_json.is_empty(), "{asked:?}");
+    for acknowledge_hidden in [false, true] {
+        let mut vote = tonic::Request::new(v1::AnswerApprovalRequest {
+            job_id: asked.job_id.clone(),
+            request_hash: asked.request_hash.clone(),
+            rule_hash: asked.rule_hash.clone(),
+            note: String::new(),
+            acknowledge_hidden,
+        });
+        *vote.metadata_mut() = as_blind();
+        match grpc.approve(vote).await {
+            Ok(taken) => assert!(acknowledge_hidden && taken.into_inner().state() == v1::JobState::Scheduled),
+            Err(status) => {
+                assert!(!acknowledge_hidden && status.code() == Code::FailedPrecondition, "{status:?}");
+                let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
+                assert_eq!(reason.as_deref(), Some("payload_hidden"));
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use lockgate_gateway::GatewaySettings;
 use regex::Regex;
 
-use crate::support::Server;
+use crate::support::{Closed, Server};
 
 /// Every file of the dashboard by its path, found as a browser finds them.
 async fn files(server: &Server) -> BTreeMap<String, String> {
@@ -88,4 +88,33 @@ async fn a_server_without_a_dashboard_has_no_page() {
     let server = Server::start_with(GatewaySettings { dashboard: false, ..GatewaySettings::default() }).await;
     server.get("/").await.is_problem(404, "no_such_route");
     server.get("/ui/app.js").await.is_problem(404, "no_such_route");
+}
+
+/// What the pages that serve a credential of one tenant ask for.
+#[tokio::test]
+async fn overview_and_workers_ask_for_nothing_that_a_credential_of_one_tenant_may_not_have() {
+    let server = Closed::start().await;
+    let key = server.key("viewer", Some("acme")).await;
+    let me = server.get_as(&key, "/v1/whoami").await;
+    assert_eq!(me.json["grant"]["tenant"], "acme", "by this the pages know: {me:?}");
+    for page in ["/ui/views/overview.js", "/ui/views/workers.js"] {
+        let text = server.get(page).await.text;
+        assert!(text.contains("me.grant?.tenant ?") && text.contains("./tenant.js"), "{page}");
+    }
+    let submitter = server.key("submitter", Some("acme")).await;
+    let submitted = server.post_as(&submitter, "/v1/jobs", &serde_json::json!({ "topic": "job.x" })).await;
+    let id = submitted.json["job_id"].as_str().expect("an id").to_owned();
+
+    let asked = Regex::new(r#"["`](/(?:v1/|readyz)[^"`]*)["`]"#).expect("an expression");
+    let text = server.get("/ui/views/tenant.js").await.text;
+    let mut calls = 0;
+    for call in asked.captures_iter(&text) {
+        let path = call[1].replace("${state}", "SCHEDULED").replace("${ROWS}", "8");
+        let path = path.replace("${encodeURIComponent(job_id)}", &id);
+        assert!(!path.contains('$'), "{path} has a part that this test does not know");
+        let reply = server.get_as(&key, &path).await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        calls += 1;
+    }
+    assert_eq!(calls, 6, "each call of the file was made");
 }

@@ -49,6 +49,10 @@ struct Show {
 struct Approve {
     #[command(flatten)]
     answer: Given,
+
+    /// Approve although this credential does not show the payload; the records say so
+    #[arg(long)]
+    acknowledge_hidden: bool,
 }
 
 /// Refuse that a job runs; it ends as DENIED
@@ -74,8 +78,8 @@ impl Approvals {
         match self.command {
             Command::List(command) => command.run(session).await,
             Command::Show(command) => command.run(session).await,
-            Command::Approve(command) => command.answer.send(session, Answer::Approve).await,
-            Command::Reject(command) => command.answer.send(session, Answer::Reject).await,
+            Command::Approve(command) => command.answer.send(session, Answer::Approve, command.acknowledge_hidden).await,
+            Command::Reject(command) => command.answer.send(session, Answer::Reject, false).await,
         }
     }
 }
@@ -143,6 +147,9 @@ fn text(question: &view::Approval, out: Output) -> String {
     let labels: Vec<String> = question.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let list = |items: &[String]| (!items.is_empty()).then(|| Field::text(items.join(" ")));
     let votes = format!("{} of {}", question.approved_by.len(), question.approvers_needed);
+    let hidden = || Field::text("hidden from this credential; approve with --acknowledge-hidden").toned(Tone::Waiting);
+    let shown = question.payload.as_ref().map(|payload| Field::text(payload.get()));
+    let payload = if question.payload_hidden { Some(hidden()) } else { shown };
     let facts = [
         ("job", Some(Field::text(&question.job_id))),
         ("topic", Some(Field::text(&question.topic))),
@@ -150,7 +157,7 @@ fn text(question: &view::Approval, out: Output) -> String {
         ("capability", question.capability.as_ref().map(Field::text)),
         ("risk tags", list(&question.risk_tags)),
         ("labels", list(&labels)),
-        ("payload", question.payload.as_ref().map(|payload| Field::text(payload.get()))),
+        ("payload", payload),
         ("rule", Some(Field::text(&question.rule))),
         ("reason", Some(Field::text(&question.reason))),
         ("votes", Some(Field::text(votes))),
@@ -165,7 +172,7 @@ fn text(question: &view::Approval, out: Output) -> String {
 
 impl Given {
     /// The hashes bind the answer to what was shown: whatever the job or the rule becomes meanwhile is not answered.
-    async fn send(self, session: &mut Session, answer: Answer) -> Result<Exit, CliError> {
+    async fn send(self, session: &mut Session, answer: Answer, acknowledge_hidden: bool) -> Result<Exit, CliError> {
         let question = fetch(session, self.job_id).await?;
         let out = session.out;
         out.remark(&text(&question, out));
@@ -174,6 +181,7 @@ impl Given {
             request_hash: question.request_hash,
             rule_hash: question.rule_hash,
             note: self.note,
+            acknowledge_hidden,
         };
         let response = match answer {
             Answer::Approve => session.approvals().approve(request).await,
@@ -210,13 +218,17 @@ mod tests {
             approval: Some(v1::AskedApproval {
                 rule: "deploys".to_owned(),
                 approvers_needed: 2,
-                votes: vec![v1::asked_approval::Vote { actor: "bob".to_owned(), at_ms: 0 }],
+                votes: vec![v1::asked_approval::Vote { actor: "bob".to_owned(), ..Default::default() }],
                 asked_at_ms: 1_000,
                 ..v1::AskedApproval::default()
             }),
             ..v1::Job::default()
         };
         let now = Timestamp::from_second(3).expect("in range");
+        let unseen = v1::Job { payload_json: Default::default(), payload_hidden: true, ..job.clone() };
+        let unseen = view::Approval::of(unseen).expect("asked");
+        let unseen = text(&unseen, Output::new(Format::People { colour: false }, now));
+        assert!(unseen.contains("payload      hidden from this credential; approve with --acknowledge-hidden"), "{unseen}");
         let question = view::Approval::of(job).expect("asked");
         let expected = r#"job          a
 topic        job.deploy

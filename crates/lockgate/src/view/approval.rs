@@ -25,6 +25,8 @@ pub(crate) struct AskedApproval {
 pub(crate) struct Vote {
     pub(crate) actor: String,
     pub(crate) at: Option<Moment>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) payload_hidden: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,6 +43,8 @@ pub(crate) struct Approval {
     pub(crate) submitter: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Json>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) payload_hidden: bool,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +72,11 @@ pub(crate) struct Answered {
 
 impl From<v1::AskedApproval> for AskedApproval {
     fn from(asked: v1::AskedApproval) -> Self {
-        let vote = |vote: v1::asked_approval::Vote| Vote { actor: vote.actor, at: time(vote.at_ms) };
+        let vote = |vote: v1::asked_approval::Vote| Vote {
+            actor: vote.actor,
+            at: time(vote.at_ms),
+            payload_hidden: vote.payload_hidden,
+        };
         Self {
             rule: asked.rule,
             rule_hash: asked.rule_hash,
@@ -97,6 +105,7 @@ impl From<v1::Approval> for Approval {
             topic: approval.topic,
             submitter: approval.submitter,
             payload: document(&approval.payload_json),
+            payload_hidden: approval.payload_hidden,
             labels: sorted(approval.labels),
             capability: present(approval.capability),
             risk_tags: approval.risk_tags,
@@ -121,6 +130,7 @@ impl Approval {
             topic: job.topic,
             submitter: job.actor,
             payload: document(&job.payload_json),
+            payload_hidden: job.payload_hidden,
             labels: sorted(job.labels),
             capability: present(job.capability),
             risk_tags: job.risk_tags,

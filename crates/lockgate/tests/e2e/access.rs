@@ -73,6 +73,49 @@ async fn what_a_credential_may_not_see_is_said_to_be_hidden() {
     assert_eq!((&json["payload_hidden"], &json["result"]), (&json!(true), &Value::Null));
 }
 
+#[tokio::test]
+async fn the_last_administrator_stays_and_who_has_the_machine_makes_another_key() {
+    let mut server = Server::start(&["--auth"]).await;
+    let lost = admin_key(&server);
+    let refused = as_whom(&server, &lost, &["auth", "key", "revoke", "0000000000000000"]).await;
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("the last key of an administrator"), "{text}");
+
+    // The key is lost; nothing of it is left but its row.
+    let first = server.banner["admin_key_file"].as_str().expect("a file").to_owned();
+    std::fs::remove_file(&first).expect("removed");
+    server.stop().await;
+    server.ask_for(&["--auth", "--new-admin-key"]);
+    server.start_again().await;
+    let new = admin_key(&server);
+    assert_ne!(new, lost);
+    said(&server, &new, &["auth", "key", "revoke", "0000000000000000"]).await;
+    assert!(!as_whom(&server, &lost, &["jobs"]).await.status.success());
+    assert!(said(&server, &new, &["auth", "whoami"]).await.contains("every tenant"));
+    let made = said(&server, &new, &["--json", "audit", "list"]).await;
+    let id = new.split('_').nth(1).expect("an id");
+    assert!(made.contains("credential_created") && made.contains(id), "its making is on record: {made}");
+}
+
+#[tokio::test]
+async fn approving_unseen_takes_a_word_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("policy.yaml");
+    let rule = "{id: ask, match: {topics: [job.noop]}, decision: require_approval, reason: look first}";
+    std::fs::write(&path, format!("version: 1\ndefault: {{decision: allow}}\nrules:\n  - {rule}\n")).expect("written");
+    let server = Server::start(&["--auth", "--policy", &path.display().to_string()]).await;
+    let admin = admin_key(&server);
+    let blind = said(&server, &admin, &["auth", "key", "create", "bob", "--role", "approver"]).await;
+    said(&server, &admin, &["submit", "job.noop", "--job-id", "a", "--payload", "[\"plum\"]"]).await;
+    let shown = said(&server, &blind, &["approvals", "show", "a"]).await;
+    assert!(shown.contains("hidden from this credential") && !shown.contains("plum"), "{shown}");
+    let refused = as_whom(&server, &blind, &["approvals", "approve", "a"]).await;
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("does not show the payload"), "{text}");
+    said(&server, &blind, &["approvals", "approve", "a", "--acknowledge-hidden"]).await;
+    server.wait_for_output(&["--api-key", &admin, "get", "a"], "SUCCEEDED").await;
+}
+
 /// Whether a file other than the one made for the administrator has these bytes.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Answer, Ballot, Duty};
+use super::super::{Answer, Ballot, Duty, Sight};
 use super::*;
 use crate::audit::Action;
 use crate::verdict::ApprovalTerms;
@@ -22,7 +22,14 @@ fn asked(terms: ApprovalTerms) -> Story {
 }
 
 fn by(story: &Story, actor: &str, answer: Answer) -> Ballot {
-    Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash: "h1".into() }
+    Ballot {
+        actor: actor.into(),
+        answer,
+        note: None,
+        request_hash: story.job.hash,
+        rule_hash: "h1".into(),
+        sight: Sight::Whole,
+    }
 }
 
 fn approve(story: &mut Story, actor: &str) -> Result<Transition, Illegal> {
@@ -150,4 +157,21 @@ fn a_rejection_names_who_and_why() {
     assert_eq!((letter.reason, &*letter.message), (Reason::ApprovalRejected, "bob rejected it: too risky"));
     assert_eq!(rejected.audit()[0].action, Action::JobDenied);
     assert_eq!(rejected.audit()[0].actor.as_str(), "bob");
+}
+
+#[test]
+fn agreeing_unseen_must_be_meant_and_is_on_record_and_refusing_needs_nothing() {
+    let unseen = |story: &Story, answer, sight| Input::Vote(Ballot { sight, ..by(story, "bob", answer) });
+    let mut story = asked(ApprovalTerms { approvers: 2, ..ApprovalTerms::default() });
+    let blind = story.decide(unseen(&story, Answer::Approve, Sight::Hidden)).unwrap_err();
+    assert_eq!(blind, Illegal::PayloadHidden);
+    let rejected = story.decide(unseen(&story, Answer::Reject, Sight::Hidden)).unwrap();
+    assert_eq!(rejected.job.state(), JobState::Denied);
+
+    let meant = story.apply(unseen(&story, Answer::Approve, Sight::HiddenAcknowledged)).unwrap();
+    assert!(meant.audit()[0].detail.as_str().contains(r#""payload_hidden":true"#), "{:?}", meant.audit());
+    let seen = approve(&mut story, "cid").unwrap();
+    assert!(!seen.audit()[0].detail.as_str().contains("payload_hidden"), "{:?}", seen.audit());
+    let votes = &story.job.life.approval.as_ref().unwrap().votes;
+    assert_eq!(votes.iter().map(|vote| vote.payload_hidden).collect::<Vec<_>>(), [true, false]);
 }

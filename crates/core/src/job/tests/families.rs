@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Story, cancel, judgement, replay, settled, succeeded};
 use crate::job::{
-    Answer, Ballot, Duty, EventKind, Evidence, Illegal, Input, JobState, OnTimeout, Outcome, Reason, attempts,
+    Answer, Ballot, Duty, EventKind, Evidence, Illegal, Input, JobState, OnTimeout, Outcome, Reason, Sight, attempts,
 };
 use crate::limits::CHILD_DEPTH_MAX;
 use crate::request::{ChildOf, JobRequest, NewJob};
@@ -34,7 +34,14 @@ fn gathered(story: &Story) -> Input {
 
 fn vote(story: &Story, actor: &str, answer: Answer) -> Input {
     let rule_hash = story.job.life.approval.as_ref().unwrap().rule_hash.clone();
-    Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash })
+    Input::Vote(Ballot {
+        actor: actor.into(),
+        answer,
+        note: None,
+        request_hash: story.job.hash,
+        rule_hash,
+        sight: Sight::Whole,
+    })
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Questions that the platform puts before a job of a run.
 
-use super::super::{Answer, Ballot, Duty};
+use super::super::{Answer, Ballot, Duty, Sight};
 use super::*;
 use crate::request::{Gate, RunRef};
 use crate::verdict::ApprovalTerms;
@@ -25,7 +25,14 @@ fn gated_by(gate: Gate, judgement: Judgement) -> Story {
 
 fn answer(story: &Story, actor: &str, answer: Answer) -> Input {
     let rule_hash = story.job.life.approval.as_ref().unwrap().rule_hash.clone();
-    Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: story.job.hash, rule_hash })
+    Input::Vote(Ballot {
+        actor: actor.into(),
+        answer,
+        note: None,
+        request_hash: story.job.hash,
+        rule_hash,
+        sight: Sight::Whole,
+    })
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub(in crate::rest) struct Approval {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
+    /// Payload and environment are hidden from this caller, who approves only with `acknowledge_hidden`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    payload_hidden: bool,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,24 +76,29 @@ pub(in crate::rest) struct AskedApproval {
 pub(in crate::rest) struct Vote {
     actor: String,
     at: String,
+    /// Given without sight of the payload, and acknowledged as such.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    payload_hidden: bool,
 }
 
 impl Approvals {
-    pub(in crate::rest) fn new(jobs: &[core::Job], next: Option<Cursor>) -> Self {
-        Self { approvals: jobs.iter().filter_map(Approval::of).collect(), next_cursor: next.map(cursor_text) }
+    pub(in crate::rest) fn new(jobs: &[core::Job], payload_hidden: bool, next: Option<Cursor>) -> Self {
+        let approvals = jobs.iter().filter_map(|job| Approval::of(job, payload_hidden)).collect();
+        Self { approvals, next_cursor: next.map(cursor_text) }
     }
 }
 
 impl Approval {
     /// The question a job waits with, if it does.
-    fn of(job: &core::Job) -> Option<Self> {
+    fn of(job: &core::Job, payload_hidden: bool) -> Option<Self> {
         let (request, asked) = (&job.request, job.life.approval.as_ref()?);
         let verdict = job.life.attempt.verdict.as_ref();
         Some(Self {
             job_id: request.job_id.to_string(),
             topic: request.topic.to_string(),
             submitter: request.actor.to_string(),
-            payload: document(&request.payload),
+            payload: if payload_hidden { None } else { document(&request.payload) },
+            payload_hidden,
             labels: request.labels.clone(),
             capability: request.capability.as_ref().map(ToString::to_string),
             risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
@@ -124,7 +132,11 @@ impl From<&core::Job> for Answered {
 
 impl From<&core::Approval> for AskedApproval {
     fn from(asked: &core::Approval) -> Self {
-        let vote = |vote: &core::Vote| Vote { actor: vote.actor.to_string(), at: time(vote.at) };
+        let vote = |vote: &core::Vote| Vote {
+            actor: vote.actor.to_string(),
+            at: time(vote.at),
+            payload_hidden: vote.payload_hidden,
+        };
         Self {
             rule: asked.rule.to_string(),
             rule_hash: asked.rule_hash.to_string(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, EdgeId, JobId, JobSeq, SessionId, TenantId};
-use lockgate_core::job::{Answer, Ballot, Dispatch, Env, Input, Job, Outcome, Report, Scanned, Transition, submit};
+use lockgate_core::job::{Answer, Ballot, Dispatch, Env, Input, Job, Outcome, Report, Scanned, Sight, Transition, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
 use lockgate_core::pools::RoutingId;
@@ -182,7 +182,7 @@ pub(super) fn ask(terms: ApprovalTerms) -> Judgement {
 
 pub(super) fn vote(job: &Job, actor: &str, answer: Answer) -> Input {
     let rule_hash = job.life.approval.as_ref().map_or_else(|| "none".into(), |asked| asked.rule_hash.clone());
-    Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: job.hash, rule_hash })
+    Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: job.hash, rule_hash, sight: Sight::Whole })
 }
 
 /// What the scan of `result` said about the job's latest result.
