@@ -1,6 +1,7 @@
 //! Several processes on PostgreSQL, Redis and NATS.
 
 mod faults;
+mod fleet;
 mod health;
 mod letters;
 mod outposts;
