@@ -116,7 +116,7 @@ impl Breakers {
         let (sharing, state) = (self.sharing(&known), self.state(&known, now));
         let (failures, open_until) = match sharing {
             Sharing::Shared => (known.shared.failures, known.shared.open_until),
-            Sharing::Alone | Sharing::LocalFallback => (known.own.failures(), known.own.opens_until()),
+            Sharing::Alone | Sharing::LocalFallback => (known.own.failures(now), known.own.opens_until()),
         };
         BreakerView { name: self.name.here, state, failures, open_until, last_error: known.last_error.clone(), sharing }
     }

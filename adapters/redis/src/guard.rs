@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockgate_ports::CountersAway;
-use redis::{ExistenceCheck, Pipeline, SetExpiry, SetOptions};
+use redis::{Pipeline, SetExpiry, SetOptions, cmd};
 
 use crate::counters::{Link, Names};
 use crate::error::ConnectError;
@@ -18,6 +18,9 @@ pub enum Mark {
     InHand,
     Done,
 }
+
+/// Looks and takes in one step: a mark that is set for a message that is done would stay, and say that it is in hand.
+const BEGIN: &str = include_str!("../scripts/counters/begin.lua");
 
 /// How long marks are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,20 +42,20 @@ impl RedisGuard {
         Ok(Self { link: Link::connect(Way::of(options)?, options.response_timeout).await, names, lives })
     }
 
-    /// Takes every message that nobody has and nobody is done with. Answers in their order.
+    /// Takes every message that no process has and none is done with. Answers in their order.
     pub async fn begin(&self, ids: &[String]) -> Result<Vec<Mark>, CountersAway> {
-        let taken = SetOptions::default().conditional_set(ExistenceCheck::NX).with_expiration(expiry(self.lives.in_hand));
         let mut pipe = redis::pipe();
         for id in ids {
             let [done, in_hand] = self.names.message(id);
-            // The mark of those in hand first: whoever is done sets theirs before they take that one away.
-            pipe.set_options(in_hand, 1, taken.clone()).exists(done);
+            let mut begin = cmd("EVAL");
+            begin.arg(BEGIN).arg(2).arg(done).arg(in_hand).arg(millis(self.lives.in_hand));
+            pipe.add_command(begin);
         }
-        let answers: Vec<(Option<String>, bool)> = self.run(pipe, ids).await?;
-        let mark = |(taken, done)| match (taken, done) {
-            (_, true) => Mark::Done,
-            (Some(_), false) => Mark::Ours,
-            (None, false) => Mark::InHand,
+        let answers: Vec<u8> = self.run(pipe, ids).await?;
+        let mark = |answer| match answer {
+            0 => Mark::Done,
+            1 => Mark::Ours,
+            _ => Mark::InHand,
         };
         Ok(answers.into_iter().map(mark).collect())
     }
@@ -86,5 +89,9 @@ impl RedisGuard {
 }
 
 fn expiry(span: Duration) -> SetExpiry {
-    SetExpiry::PX(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    SetExpiry::PX(millis(span))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

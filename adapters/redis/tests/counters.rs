@@ -61,8 +61,12 @@ async fn operators_read_failures_and_the_time_left_by_the_names_they_know() {
     let counters = connect(&redis, "default").await;
     fail(&*counters, "safety").await;
     assert_eq!(shown(&redis, "GET lockgate:cb:safety:failures"), "1");
-    assert_ne!(shown(&redis, "TTL lockgate:cb:safety:failures"), "-1", "it ends by itself");
+    let left = || shown(&redis, "TTL lockgate:cb:safety:failures").parse::<i64>().expect("seconds");
+    assert!((1..=30).contains(&left()), "a failure counts for as long as the breaker would stay open: {}", left());
+    redis.command("EXPIRE lockgate:cb:safety:failures 5").expect("an answer");
     fail(&*counters, "safety").await;
+    assert!((1..=5).contains(&left()), "from the first failure on: {}", left());
+    redis.command("EXPIRE lockgate:cb:safety:failures 86400").expect("an answer");
     fail(&*counters, "safety").await;
     assert_eq!(shown(&redis, "GET lockgate:cb:safety:failures"), "3");
     let left: u64 = shown(&redis, "TTL lockgate:cb:safety:failures").parse().expect("seconds");
@@ -219,6 +223,12 @@ async fn a_message_is_in_one_hand_over_all_processes_and_known_when_it_is_done()
     one.release(&ids[1..]).await.expect("there");
     assert_eq!(other.begin(&ids).await.expect("there"), [Mark::Done, Mark::Ours]);
     assert_eq!(redis.command("EXISTS lockgate:bus:processed:a").expect("answered"), ":1\r\n", "operators know the name");
+    let in_hand = |id: &str| redis.command(&format!("PTTL {{lockgate:bus:processed:{id}}}:in-flight")).expect("answered");
+    assert_eq!(in_hand("a"), ":-2\r\n", "a repeat of what is done is in no hand");
+    redis.command("PEXPIRE {lockgate:bus:processed:b}:in-flight 5000").expect("answered");
+    assert_eq!(one.begin(&ids[1..]).await.expect("there"), [Mark::InHand]);
+    let left: i64 = in_hand("b").trim().trim_start_matches(':').parse().expect("milliseconds");
+    assert!((1..=5_000).contains(&left), "a repeat of what is in hand leaves its mark as it is: {left}");
     let left = redis.command("PTTL lockgate:bus:processed:a").expect("answered");
     assert!(!left.starts_with(":-"), "it is forgotten by itself: {left}");
 }

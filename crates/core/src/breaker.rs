@@ -1,6 +1,6 @@
 //! A circuit breaker as a pure state machine: closed, open, half-open.
 //!
-//! Failures open it, in a row or among the latest calls; after a while a few probes are let through; enough of them that
+//! Failures open it, close together in a row or among the latest calls; after a while a few probes are let through; enough of them that
 //! succeed close it, and one that fails opens it again. Time is an argument. Every call carries the ticket it was admitted
 //! with, so that an answer that comes after the state moved on changes nothing.
 //!
@@ -11,6 +11,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Timestamp;
+
+/// Failures that each take seconds must add up, however short the breaker stays open.
+const COUNTED_FOR_MIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerSettings {
@@ -34,6 +37,14 @@ impl Default for BreakerSettings {
             close_after: 2,
             probe_ttl: Duration::from_secs(10),
         }
+    }
+}
+
+impl BreakerSettings {
+    /// How long after the first failure of a row the others count with it: the time that the breaker stays open, and at least half
+    /// a minute. A failure of an hour ago says nothing about a kernel that fails once now.
+    pub fn counted_for(&self) -> Duration {
+        self.open_for.max(COUNTED_FOR_MIN)
     }
 }
 
@@ -94,16 +105,32 @@ enum Inner {
 #[derive(Clone, Debug, Default)]
 struct Calls {
     failures: u32,
+    /// When the first failure of the row came; the row counts for a while from then on.
+    since: Timestamp,
     /// The latest ones, newest first, true for a failure. Empty where those in a row count.
     latest: VecDeque<bool>,
 }
 
 impl Calls {
-    fn note(&mut self, failed: bool, of_latest: Option<usize>) {
-        let Some(max) = of_latest else {
-            self.failures = if failed { self.failures + 1 } else { 0 };
-            return;
-        };
+    fn succeeded(&mut self, of_latest: Option<usize>) {
+        match of_latest {
+            Some(max) => self.remember(false, max),
+            None => self.failures = 0,
+        }
+    }
+
+    /// `in_row` failures came before this one, close enough to count with it.
+    fn failed(&mut self, of_latest: Option<usize>, in_row: u32, now: Timestamp) {
+        if let Some(max) = of_latest {
+            return self.remember(true, max);
+        }
+        if in_row == 0 {
+            self.since = now;
+        }
+        self.failures = in_row + 1;
+    }
+
+    fn remember(&mut self, failed: bool, max: usize) {
         self.latest.truncate(max.saturating_sub(1));
         self.latest.push_front(failed);
         self.failures = u32::try_from(self.latest.iter().filter(|failed| **failed).count()).unwrap_or(u32::MAX);
@@ -142,9 +169,10 @@ impl Breaker {
         }
     }
 
-    /// Failures that count while closed; the whole budget otherwise.
-    pub fn failures(&self) -> u32 {
+    /// Failures that count at `now` while closed; the whole budget otherwise.
+    pub fn failures(&self, now: Timestamp) -> u32 {
         match &self.inner {
+            Inner::Closed { calls } if self.latest.is_none() && now >= calls.since + self.settings.counted_for() => 0,
             Inner::Closed { calls } => calls.failures,
             Inner::Open { .. } | Inner::HalfOpen { .. } => self.settings.fail_budget,
         }
@@ -184,7 +212,7 @@ impl Breaker {
             return;
         }
         match &mut self.inner {
-            Inner::Closed { calls } => calls.note(false, self.latest),
+            Inner::Closed { calls } => calls.succeeded(self.latest),
             Inner::HalfOpen { probes, successes } => {
                 probes.retain(|(probe, _)| *probe != ticket.probe);
                 *successes += 1;
@@ -201,9 +229,10 @@ impl Breaker {
         if ticket.epoch != self.epoch {
             return;
         }
+        let before = self.failures(now);
         match &mut self.inner {
             Inner::Closed { calls } => {
-                calls.note(true, self.latest);
+                calls.failed(self.latest, before, now);
                 if calls.are_too_bad(self.settings.fail_budget, self.latest) {
                     self.open(now);
                 }
@@ -268,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn failures_count_together_for_as_long_as_it_would_stay_open() {
+        let mut breaker = Breaker::new(BreakerSettings::default());
+        fail(&mut breaker, 1_000);
+        fail(&mut breaker, 30_999);
+        assert_eq!(breaker.failures(at(30_999)), 2);
+        assert_eq!(breaker.failures(at(31_000)), 0, "counted from the first of them");
+        fail(&mut breaker, 31_000);
+        fail(&mut breaker, 31_001);
+        assert_eq!((breaker.state(at(31_001)), breaker.failures(at(31_001))), (BreakerState::Closed, 2));
+        fail(&mut breaker, 31_002);
+        assert_eq!(breaker.state(at(31_003)), BreakerState::Open);
+        let counted_for = |open_for| BreakerSettings { open_for, ..BreakerSettings::default() }.counted_for();
+        assert_eq!(counted_for(Duration::from_secs(600)), Duration::from_secs(600));
+        assert_eq!(counted_for(Duration::from_secs(1)), Duration::from_secs(30), "six seconds of timeouts add up");
+    }
+
+    #[test]
     fn two_of_at_most_three_probes_close_it() {
         let mut breaker = opened();
         let probes: Vec<_> = (0..3).map(|_| breaker.ask(at(40_000)).unwrap()).collect();
@@ -277,7 +323,7 @@ mod tests {
         breaker.succeeded(probes[1]);
         assert_eq!(breaker.state(at(40_002)), BreakerState::Closed);
         breaker.failed(probes[2], at(40_003));
-        assert_eq!(breaker.failures(), 0, "an answer from before counts for nothing");
+        assert_eq!(breaker.failures(at(40_003)), 0, "an answer from before counts for nothing");
     }
 
     #[test]
@@ -305,7 +351,7 @@ mod tests {
             let ticket = breaker.ask(at(0)).unwrap();
             if failed { breaker.failed(ticket, at(0)) } else { breaker.succeeded(ticket) }
         }
-        assert_eq!((breaker.state(at(0)), breaker.failures()), (BreakerState::Closed, 1), "old calls are forgotten");
+        assert_eq!((breaker.state(at(0)), breaker.failures(at(0))), (BreakerState::Closed, 1), "old calls are forgotten");
         fail(&mut breaker, 1);
         assert_eq!(breaker.state(at(1)), BreakerState::Open, "two of the latest four");
         let mut few = Breaker::new(budget).over_latest(4);

@@ -38,6 +38,9 @@ pub enum ApiError {
     /// Somebody else changed it meanwhile.
     #[error("{0}")]
     Outdated(String),
+    /// This server does not do it as it was started.
+    #[error("{0}")]
+    NotConfigured(String),
     /// No room. Later, or after somebody made room.
     #[error("{0}")]
     Exhausted(String),
@@ -91,6 +94,7 @@ impl ApiError {
             Self::State(_) | Self::RunState(_) => "wrong_state",
             Self::Forbidden(_) => "permission_denied",
             Self::Outdated(_) => "outdated",
+            Self::NotConfigured(_) => "not_configured",
             Self::Exhausted(_) => "exhausted",
             Self::Limited(limited) => limited.by.code(),
             Self::Unavailable(_) => "unavailable",

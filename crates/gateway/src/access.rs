@@ -56,7 +56,7 @@ pub(crate) fn entrance(shared: &Shared) -> Result<&Entrance, ApiError> {
         Access::Closed(entrance) => Ok(&**entrance),
         Access::Open => {
             let text = "this server asks nobody for a credential, so there are none to manage; start it with --auth";
-            Err(ApiError::Outdated(text.to_owned()))
+            Err(ApiError::NotConfigured(text.to_owned()))
         }
     }
 }

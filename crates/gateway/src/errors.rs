@@ -43,6 +43,9 @@ pub(crate) fn face(error: &ApiError) -> Face {
         }
         ApiError::Forbidden(_) => face(StatusCode::FORBIDDEN, Code::PermissionDenied, "Not allowed", None),
         ApiError::Outdated(_) => face(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
+        ApiError::NotConfigured(_) => {
+            face(StatusCode::CONFLICT, Code::FailedPrecondition, "This server is not configured for it", None)
+        }
         ApiError::Exhausted(_) => {
             face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
         }
@@ -152,6 +155,7 @@ mod tests {
             (ApiError::State(Illegal::PayloadHidden), 409, Code::FailedPrecondition, "payload_hidden"),
             (ApiError::Forbidden("not yours".into()), 403, Code::PermissionDenied, "permission_denied"),
             (ApiError::Outdated("version 2 is in force".into()), 409, Code::Aborted, "outdated"),
+            (ApiError::NotConfigured("start it with --auth".into()), 409, Code::FailedPrecondition, "not_configured"),
             (ApiError::from(StoreError::Full("disk".into())), 429, Code::ResourceExhausted, "exhausted"),
             (ApiError::from(StoreError::Unavailable("away".into())), 503, Code::Unavailable, "unavailable"),
             (ApiError::Damaged { row: "job a".into(), why: "bits".into() }, 422, Code::DataLoss, "row_damaged"),

@@ -112,6 +112,15 @@ pub struct Grant {
     pub granted: u32,
     /// When all buckets have a token again, if one of them has none now.
     pub again_in: Duration,
+    /// The place of the bucket that had the fewest tokens, if that was fewer than were wanted.
+    pub short: Option<usize>,
+}
+
+impl Grant {
+    /// Where nothing is counted.
+    pub const fn all(want: u32) -> Self {
+        Self { granted: want, again_in: Duration::ZERO, short: None }
+    }
 }
 
 /// What a question does to a window.

@@ -1,11 +1,12 @@
 -- A circuit breaker with the rules of core's, on the server's clock.
 --
--- KEYS[1] is what operators read: GET says how many calls failed in a row, TTL of an open breaker says when it lets probes
--- through. It is also what the rules go by, so that deleting it means what it looks like: nothing failed, try again now.
+-- KEYS[1] is what operators read: GET says how many calls failed in a row; TTL of a closed breaker says how long those count, and
+-- of an open one when it lets probes through. It is also what the rules go by, so that deleting it means what it looks like: nothing failed, try again now.
 -- KEYS[2] has the state, KEYS[3] the probes in flight by the time they were let through.
 local FAILURES, STATE, PROBES = KEYS[1], KEYS[2], KEYS[3]
 local BUDGET, OPEN_MS, PROBES_MAX = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local CLOSE_AFTER, PROBE_MS, KEPT_MS = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local COUNTED_MS = tonumber(ARGV[7])
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])

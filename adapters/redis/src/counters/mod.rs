@@ -23,7 +23,7 @@ pub(crate) use link::Link;
 pub(crate) use names::Names;
 use scripts::SCRIPTS;
 
-/// How long the server remembers a breaker nobody asks, and failures that neither a success nor a third one followed.
+/// How long the server remembers a breaker that no process asks.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 pub struct RedisCounters {
@@ -46,6 +46,7 @@ impl RedisCounters {
         }
         call.arg(settings.fail_budget).arg(millis(settings.open_for)).arg(settings.probes_max);
         call.arg(settings.close_after).arg(millis(settings.probe_ttl)).arg(millis(KEPT + settings.open_for));
+        call.arg(millis(settings.counted_for()));
         call
     }
 
@@ -103,7 +104,7 @@ impl Counters for RedisCounters {
 
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
         if buckets.is_empty() {
-            return Ok(Grant { granted: want, again_in: Duration::ZERO });
+            return Ok(Grant::all(want));
         }
         let mut call = SCRIPTS.take.prepare_invoke();
         call.arg(want);
@@ -111,8 +112,8 @@ impl Counters for RedisCounters {
             call.key(self.names.bucket(bucket, *rate));
             call.arg(rate.max).arg(millis(rate.window));
         }
-        let (granted, again_ms): (u32, u64) = self.run(call).await?;
-        Ok(Grant { granted, again_in: Duration::from_millis(again_ms) })
+        let (granted, again_ms, short): (u32, u64, usize) = self.run(call).await?;
+        Ok(Grant { granted, again_in: Duration::from_millis(again_ms), short: short.checked_sub(1) })
     }
 
     /// One script a lock: they need not share a slot, and there are few.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Ceilings, Meter, Quota};
-use crate::ids::{PoolName, TenantId};
+use crate::ids::{ActorId, PoolName, TenantId};
 use crate::lane::Priority;
 use crate::time::Timestamp;
 
@@ -50,9 +50,16 @@ pub struct Room {
 }
 
 impl Quota {
-    /// A rate had no token left for `asked` more of what this caller sends.
+    /// The tenant's submit_rate had no token left.
     pub fn too_fast(tenant: &TenantId, again_in: Duration) -> Limited {
-        let text = format!("tenant {tenant:?} sends more than its quota allows per time; come back in {again_in:?}");
+        let text = format!("tenant {tenant:?} sends more than its submit_rate allows; come back in {again_in:?}");
+        Limited { by: LimitedBy::Rate, text, retry_after: again_in }
+    }
+
+    /// The actor_rate of this caller had no token left; others of the tenant may have some.
+    pub fn actor_too_fast(actor: &ActorId, tenant: &TenantId, again_in: Duration) -> Limited {
+        let text =
+            format!("actor {actor:?} of tenant {tenant:?} sends more than the actor_rate allows; come back in {again_in:?}");
         Limited { by: LimitedBy::Rate, text, retry_after: again_in }
     }
 

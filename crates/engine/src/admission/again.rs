@@ -7,12 +7,12 @@ use lockgate_core::dag::{Dag, NodeIx, Work};
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::Job;
 use lockgate_core::lane::{Priority, Shape};
-use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
+use lockgate_core::quotas::{Limited, Quotas, Room};
 use lockgate_core::request::Caller;
 use lockgate_ports::StoreError;
 
 use super::known::{Asked, Spot};
-use super::{Ticket, asks_for_pool, waits_in};
+use super::{Ticket, asks_for_pool, too_fast, waits_in};
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -35,9 +35,10 @@ impl Inner {
         dag: &Dag,
     ) -> Result<Result<Ticket, Limited>, ApiError> {
         let quotas = self.config.quotas();
-        let grant = self.take_tokens(caller, quotas.of(&caller.tenant), 1).await;
+        let quota = quotas.of(&caller.tenant);
+        let grant = self.take_tokens(caller, quota, 1).await;
         if grant.granted == 0 {
-            return Ok(Err(Quota::too_fast(&caller.tenant, grant.again_in)));
+            return Ok(Err(too_fast(caller, quota, &grant)));
         }
         let first: Vec<NodeIx> = (0..).zip(&dag.nodes).filter(|(_, node)| node.needs.is_empty()).map(|(ix, _)| ix).collect();
         Ok(self.admit_nodes(&quotas, &caller.tenant, dag, &first).await?)

@@ -8,7 +8,6 @@ mod crowds;
 mod known;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockgate_core::ids::TenantId;
 use lockgate_core::lane::Shape;
@@ -75,7 +74,7 @@ impl Inner {
             let Ok(checked) = job else { continue };
             let asked = request(checked);
             let decided = match granted.checked_sub(1) {
-                None => Err(Quota::too_fast(&caller.tenant, grant.again_in)),
+                None => Err(too_fast(caller, quota, &grant)),
                 Some(left) => {
                     granted = left;
                     let spots = || waits_in(&routing, asked.shape());
@@ -105,7 +104,7 @@ impl Inner {
     async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> Grant {
         let buckets = buckets("", caller, quota);
         if buckets.is_empty() || want == 0 {
-            return Grant { granted: want, again_in: Duration::ZERO };
+            return Grant::all(want);
         }
         if let Some(counters) = &self.ports.counters
             && let Ok(grant) = counters.take(&buckets, want).await
@@ -161,6 +160,18 @@ impl Inner {
 }
 
 /// Those that a caller takes from.
+/// A rate had no token left: whose it is, the caller's own or that of all its tenant sends.
+fn too_fast(caller: &Caller, quota: &Quota, grant: &Grant) -> Limited {
+    let first_is_tenants = quota.submit_rate.is_some();
+    match grant.short {
+        Some(place) if place > 0 || !first_is_tenants => {
+            Quota::actor_too_fast(&caller.actor, &caller.tenant, grant.again_in)
+        }
+        _ => Quota::too_fast(&caller.tenant, grant.again_in),
+    }
+}
+
+/// The tenant's first, then the actor's; see [`too_fast`].
 fn buckets(kind: &str, caller: &Caller, quota: &Quota) -> Vec<(Arc<str>, Rate)> {
     let (tenant, actor) = (&caller.tenant, &caller.actor);
     let of_tenant = quota.submit_rate.map(|rate| (format!("{kind}tenant/{tenant}"), rate));

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, JobSeq};
-use lockgate_core::job::{Answer, Ballot, Duty, Illegal, Input, Job, Sight};
+use lockgate_core::job::{Answer, Approval, Ballot, Duty, Illegal, Input, Job, Sight, Vote};
 use lockgate_core::request::{Caller, RequestHash};
+use lockgate_core::time::Timestamp;
 use lockgate_ports::Cursor;
 
 use crate::Engine;
@@ -53,7 +54,8 @@ impl Engine {
         Ok((own, last_read.filter(|_| more)))
     }
 
-    /// Answers a question. The same answer of the same person twice is one answer.
+    /// Answers a question. The same answer of the same person twice is one answer. The job in the answer has the question that was
+    /// answered, also where the job itself goes on without it.
     pub async fn answer(&self, caller: &Caller, answer: ApprovalAnswer) -> Result<Job, ApiError> {
         let job = self.inner.find(caller, &answer.job_id).await?;
         let ballot = Ballot {
@@ -68,12 +70,28 @@ impl Engine {
                 (false, true) => Sight::HiddenAcknowledged,
             },
         };
+        let asked = job.life.approval.clone().map(|asked| with_vote(asked, &ballot, self.inner.ports.clock.now()));
         match self.inner.clone().drive_one(caller, job, Input::Vote(ballot)).await {
-            Ok(job) => Ok(Job::clone(&job)),
+            Ok(job) => {
+                let mut job = Job::clone(&job);
+                let kept = job.life.approval.as_ref().map(|kept| &kept.rule_hash);
+                if kept != asked.as_ref().map(|asked| &asked.rule_hash) {
+                    job.life.approval = asked;
+                }
+                Ok(job)
+            }
             Err(ApiError::State(Illegal::AlreadyVoted)) if answer.answer == Answer::Approve => {
                 Ok(Job::clone(&*self.inner.find(caller, &answer.job_id).await?))
             }
             Err(error) => Err(error),
         }
     }
+}
+
+/// The question with one more answer.
+fn with_vote(mut asked: Approval, ballot: &Ballot, now: Timestamp) -> Approval {
+    if ballot.answer == Answer::Approve {
+        asked.votes.push(Vote { actor: ballot.actor.clone(), at: now });
+    }
+    asked
 }

@@ -216,7 +216,9 @@ async fn a_person_lets_a_parent_go_on_with_what_there_is() {
     assert!(open.len() == 1 && open[0].request.job_id == id, "{open:?}");
     let own = stage.engine.answer(&caller(), answer(&asked, Answer::Approve)).await;
     assert!(matches!(own, Err(ApiError::State(Illegal::SelfApproval))), "{own:?}");
-    stage.engine.answer(&somebody("bob"), answer(&asked, Answer::Approve)).await.expect("taken");
+    let answered = stage.engine.answer(&somebody("bob"), answer(&asked, Answer::Approve)).await.expect("taken");
+    let question = answered.life.approval.as_ref().expect("the question that was answered");
+    assert_eq!((question.votes.len(), question.terms.approvers), (1, 1), "one of one, though the job goes on without it");
     // The worker of the first attempt has been silent for a minute.
     let mut parents = Hand::attach(&stage.engine, "parents-2", &["p"], 1).await;
     let again = parents.take().await;

@@ -273,8 +273,9 @@ async fn a_server_that_asks_nobody_has_nothing_to_manage() {
     let me = server.get("/v1/whoami").await;
     assert_eq!((&me.json["actor"], &me.json["grant"]), (&json!("anonymous"), &json!(null)));
     let reply = server.post("/v1/keys", &json!({ "actor": "x", "roles": ["viewer"] })).await;
-    reply.is_problem(409, "outdated");
+    reply.is_problem(409, "not_configured");
     assert!(reply.text.contains("--auth"), "{reply:?}");
+    assert_eq!(reply.json["title"], "This server is not configured for it", "no other caller changed anything");
 }
 
 #[tokio::test]

@@ -44,6 +44,28 @@ async fn who_is_too_fast_is_told_when_to_come_back_and_then_let_in() {
     assert_eq!(server.stored().await, 3, "what was refused was not stored");
 }
 
+#[tokio::test]
+async fn who_is_too_fast_is_told_whose_rate_it_was() {
+    let server = Server::start().await;
+    server.quotas("defaults: {submit_rate: 3/m, actor_rate: 2/m}\n").await;
+    let submit = async |actor: &str| {
+        let request = server.request("POST", "/v1/jobs").header("content-type", "application/json");
+        server.send(request.header("x-lockgate-actor", actor), echo().to_string()).await
+    };
+    assert_eq!((submit("ann").await.status, submit("ann").await.status), (201, 201));
+    let own = submit("ann").await;
+    own.is_problem(429, "rate_limited");
+    assert!(own.text.contains("actor_rate") && own.text.contains("ann"), "the tenant may send one more: {own:?}");
+    assert_eq!(submit("bob").await.status, 201);
+    let all = submit("cleo").await;
+    all.is_problem(429, "rate_limited");
+    assert!(all.text.contains("submit_rate") && !all.text.contains("actor"), "she sent nothing herself: {all:?}");
+    server.quotas("defaults: {actor_rate: 1/m}\n").await;
+    assert_eq!(submit("dan").await.status, 201);
+    let alone = submit("dan").await;
+    assert!(alone.text.contains("actor_rate"), "there is no other rate: {alone:?}");
+}
+
 fn wire() -> v1::NewJob {
     v1::NewJob { topic: "job.echo".to_owned(), ..v1::NewJob::default() }
 }

@@ -41,6 +41,6 @@ pub async fn does_what_core_does(handles: &[Arc<dyn Counters>], name: &str, word
             }
             counters.tell(name, &TIMELESS, theirs, outcome).await.expect("the counters answer")
         };
-        assert_eq!((standing.state, standing.failures), (model.state(now), model.failures()), "turn {turn}");
+        assert_eq!((standing.state, standing.failures), (model.state(now), model.failures(now)), "turn {turn}");
     }
 }

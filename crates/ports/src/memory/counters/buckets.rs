@@ -33,23 +33,26 @@ impl Buckets {
     pub fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32, now: Timestamp) -> Grant {
         let mut known = self.known.lock();
         known.sweep(now);
-        let (mut granted, mut again_in) = (want, Duration::ZERO);
+        let (mut granted, mut again_in, mut short) = (want, Duration::ZERO, None);
         let names: Vec<Arc<str>> = buckets.iter().map(|(name, rate)| known.name(name, *rate)).collect();
-        for (name, (_, rate)) in names.iter().zip(buckets) {
+        for (place, (name, (_, rate))) in names.iter().zip(buckets).enumerate() {
             let bucket = known.buckets.entry(name.clone()).or_insert_with(|| Bucket::new(*rate));
             // Another rate is another bucket.
             if bucket.rate() != *rate {
                 *bucket = Bucket::new(*rate);
             }
             bucket.set_back(now);
-            granted = granted.min(bucket.tokens(now));
+            let tokens = bucket.tokens(now);
+            if tokens < granted {
+                (granted, short) = (tokens, Some(place));
+            }
         }
         for name in &names {
             let Some(bucket) = known.buckets.get_mut(name) else { continue };
             bucket.take_many(now, granted);
             again_in = again_in.max(bucket.again_at(now).map_or(Duration::ZERO, |at| at.since(now)));
         }
-        Grant { granted, again_in }
+        Grant { granted, again_in, short }
     }
 }
 

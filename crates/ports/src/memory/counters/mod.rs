@@ -62,7 +62,7 @@ impl MemoryCounters {
         let breaker = breakers.entry(name.to_owned()).or_insert_with(|| Breaker::new(*settings));
         let acted = act(breaker, now);
         let probes_in = breaker.opens_until().map(|until| until.since(now)).filter(|span| !span.is_zero());
-        (acted, Standing { state: breaker.state(now), failures: breaker.failures(), probes_in })
+        (acted, Standing { state: breaker.state(now), failures: breaker.failures(now), probes_in })
     }
 }
 
