@@ -10,12 +10,24 @@ use tonic::{Code, Response, Status};
 
 use crate::breakers::{Breakers, Name};
 
+/// Bytes of what the kernel said about an error that are kept.
+const ERROR_BYTES_MAX: usize = 500;
+
 /// Why a call has no answer.
-#[derive(Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Unanswered {
     /// The kernel is there and cannot take this one question; asking again would change nothing.
-    Refused(String),
-    Nobody,
+    #[error("the safety kernel refused the question: {0}")]
+    Refused(Arc<str>),
+    /// It was asked, and did not answer or failed.
+    #[error("safety kernel {0}")]
+    Failed(Arc<str>),
+    /// It was not asked: too many calls failed before.
+    #[error("safety kernel circuit open")]
+    CircuitOpen,
+    /// It answered something else than was asked.
+    #[error("the safety kernel gave {given} verdicts for {asked} questions")]
+    Miscounted { asked: usize, given: usize },
 }
 
 pub(crate) struct Guard {
@@ -44,17 +56,21 @@ impl Guard {
         within: Duration,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, Unanswered> {
-        let admitted = self.breakers.ask().await.ok_or(Unanswered::Nobody)?;
-        let nobody = |why: String| (Err(Unanswered::Nobody), Err(why.into()));
+        let admitted = self.breakers.ask().await.ok_or(Unanswered::CircuitOpen)?;
+        let failed = |why: &str| {
+            let why: Arc<str> = why[..why.floor_char_boundary(ERROR_BYTES_MAX)].into();
+            (Err(Unanswered::Failed(Arc::clone(&why))), Err(why))
+        };
         let (answer, result) = match tokio::time::timeout(within, call).await {
             Ok(Ok(answer)) => (Ok(answer.into_inner()), Ok(())),
             // No reason to stop asking it others.
             Ok(Err(status)) if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) => {
                 tracing::warn!(breaker = self.name, %status, "the safety kernel refused a question");
-                (Err(Unanswered::Refused(status.message().to_owned())), Ok(()))
+                (Err(Unanswered::Refused(status.message().into())), Ok(()))
             }
-            Ok(Err(status)) => nobody(format!("{:?}: {}", status.code(), status.message())),
-            Err(_) => nobody(format!("no answer within {within:?}")),
+            Ok(Err(status)) if status.code() == Code::Unavailable => failed(&format!("unreachable: {}", status.message())),
+            Ok(Err(status)) => failed(&format!("failed with {:?}: {}", status.code(), status.message())),
+            Err(_) => failed(&format!("unreachable: no answer within {within:?}")),
         };
         self.breakers.tell(admitted, result).await;
         answer

@@ -13,7 +13,9 @@ use lockgate_core::policy::{
 use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
-use lockgate_ports::{BreakerMove, BreakerView, Clock, Counters, Elsewhere, Kernel, OutputContent, OutputMeta};
+use lockgate_ports::{
+    BreakerMove, BreakerView, Clock, Counters, Elsewhere, INPUT_BREAKER, Kernel, OUTPUT_BREAKER, OutputContent, OutputMeta,
+};
 use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
 use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
@@ -26,8 +28,8 @@ use crate::breakers::Name;
 use crate::guard::{Guard, Unanswered};
 use crate::in_force::{InForce, rules};
 
-const INPUT: Name = Name { here: "input", shared: "safety" };
-const OUTPUT: Name = Name { here: "output", shared: "safety:output" };
+const INPUT: Name = Name { here: INPUT_BREAKER, shared: "safety" };
+const OUTPUT: Name = Name { here: OUTPUT_BREAKER, shared: "safety:output" };
 /// Requests and payload bytes of one call.
 const PAGE_MAX: usize = 500;
 const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -99,13 +101,19 @@ impl RemoteKernel {
         // An answer that is not one per question answers none of them.
         let verdicts = answer?.verdicts;
         if verdicts.len() != requests.len() {
-            return Err(Unanswered::Nobody);
+            return Err(Unanswered::Miscounted { asked: requests.len(), given: verdicts.len() });
         }
         let in_force = self.snapshot();
         let judgement = |wire| {
             let verdict = verdict_from_wire(wire);
             // Judged before or after a change of policy: asked again once the Store knows which one is in force.
-            if verdict.snapshot == in_force { Judgement::Decided(Arc::new(verdict)) } else { Judgement::Unavailable }
+            if verdict.snapshot == in_force {
+                return Judgement::Decided(Arc::new(verdict));
+            }
+            let judged_by = &verdict.snapshot;
+            Judgement::unavailable(format!(
+                "the safety kernel judged by policy {judged_by}, and {in_force} is in force here"
+            ))
         };
         Ok(verdicts.into_iter().map(judgement).collect())
     }
@@ -148,7 +156,7 @@ impl Kernel for RemoteKernel {
                     pages.push_front(second);
                     pages.push_front(first);
                 }
-                Err(_) => judgements.extend(vec![Judgement::Unavailable; page.len()]),
+                Err(why) => judgements.extend(vec![Judgement::unavailable(why.to_string()); page.len()]),
             }
         }
         judgements
@@ -237,7 +245,7 @@ impl Kernel for RemoteKernel {
                 let bytes = output.result.as_str().len();
                 self.gate.unreadable(&self.output_rules(), &output.request, bytes, &why)
             }
-            Err(Unanswered::Nobody) => None,
+            Err(_) => None,
         }
     }
 

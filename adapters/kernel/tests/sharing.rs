@@ -6,6 +6,7 @@ mod support;
 use std::time::Duration;
 
 use lockgate_core::breaker::{BreakerSettings, BreakerState};
+use lockgate_core::verdict::Judgement;
 use lockgate_ports::{Kernel, Sharing};
 use lockgate_testbed::Redis;
 
@@ -135,4 +136,24 @@ async fn the_breaker_of_results_is_seen_by_a_replica_that_checks_none() {
     }
     assert!(b.decided_elsewhere().await.is_some());
     assert_eq!(b.breakers()[1].state, BreakerState::Open);
+}
+
+#[tokio::test]
+async fn who_gets_no_verdict_is_told_why() {
+    let scene = Scene::new(Mode::Refuse).await;
+    let kernel = scene.lonely(slow());
+    let request = support::content().request;
+    let why = async || match &kernel.judge(std::slice::from_ref(&request)).await[..] {
+        [Judgement::Unavailable(Some(why))] => why.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why().await, "the safety kernel refused the question: told to refuse");
+    scene.set(Mode::Fail);
+    for _ in 0..3 {
+        assert_eq!(why().await, "safety kernel unreachable: told to fail", "also the call that opens the circuit");
+    }
+    let asked = scene.calls();
+    assert_eq!(why().await, "safety kernel circuit open");
+    assert_eq!(scene.calls(), asked, "it was not even asked");
+    assert_eq!(kernel.breakers()[0].last_error.as_deref(), Some("unreachable: told to fail"));
 }

@@ -69,7 +69,7 @@ pub struct Grounds {
     /// Nobody decided: the kernel was away and the fail mode is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypassed: bool,
-    /// Bypassed although the kernel could be asked: it had no answer for this very job.
+    /// Bypassed although the kernel can be asked: it was, and gave no verdict. The way to a worker does not ask it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
 }
@@ -162,7 +162,7 @@ impl Verdict {
         Self::plain(Decision::Allow, "fail-open", reason, snapshot).but(|verdict| verdict.bypassed = true)
     }
 
-    /// The same of a job for which a kernel that answers has no answer.
+    /// Lets an attempt through for which the kernel was asked in vain, although it can be asked.
     pub fn unanswered(why: &str, snapshot: Arc<str>) -> Self {
         Self::bypass(why, snapshot).but(|verdict| {
             verdict.rule = "fail-open-unanswered".into();
@@ -287,8 +287,17 @@ pub struct Remediation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Decided(Arc<Verdict>),
-    /// The kernel did not answer. Fail closed: the job waits.
-    Unavailable,
+    /// There is no verdict. Fail closed: the job waits. Why there is none, if the kernel was asked.
+    Unavailable(Option<Arc<str>>),
+}
+
+impl Judgement {
+    /// For what needs no verdict.
+    pub const UNASKED: Self = Self::Unavailable(None);
+
+    pub fn unavailable(why: impl Into<Arc<str>>) -> Self {
+        Self::Unavailable(Some(why.into()))
+    }
 }
 
 #[cfg(test)]

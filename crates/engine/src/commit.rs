@@ -271,8 +271,8 @@ impl Inner {
         let (judged, lap) = self.judge(&wanted).await;
         let mut judged = judged.into_iter();
         let next = |(_, input): &(_, Input)| match mints(input) {
-            true => judged.next().unwrap_or(Judgement::Unavailable),
-            false => Judgement::Unavailable,
+            true => judged.next().unwrap_or(Judgement::UNASKED),
+            false => Judgement::UNASKED,
         };
         (jobs.iter().map(next).collect(), lap)
     }
@@ -302,12 +302,11 @@ impl Inner {
         let open = self.fail_mode() == FailMode::Open;
         for (request, judgement) in requests.iter().zip(judgements) {
             let undoes = request.run.as_ref().is_some_and(|part| part.undo);
-            if *judgement == Judgement::Unavailable && (open || undoes) {
+            let Judgement::Unavailable(why) = judgement else { continue };
+            if open || undoes {
                 let (ready, snapshot) = (self.ports.kernel.ready(), self.recalled.lock().clone());
-                let verdict = match ready {
-                    true => Verdict::unanswered("the safety kernel has no answer for it", snapshot),
-                    false => Verdict::bypass("the safety kernel did not answer", snapshot),
-                };
+                let why = why.as_deref().unwrap_or("the safety kernel did not answer");
+                let verdict = if ready { Verdict::unanswered(why, snapshot) } else { Verdict::bypass(why, snapshot) };
                 *judgement = Judgement::Decided(Arc::new(verdict));
             }
         }

@@ -242,7 +242,7 @@ impl Metrics {
             match judgement {
                 Judgement::Decided(verdict) if verdict.decision == Decision::Deny => self.topics.denied(&request.topic),
                 Judgement::Decided(_) => {}
-                Judgement::Unavailable => self.topics.unavailable(&request.topic),
+                Judgement::Unavailable(_) => self.topics.unavailable(&request.topic),
             }
         }
     }

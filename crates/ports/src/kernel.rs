@@ -91,6 +91,11 @@ pub struct Elsewhere {
     pub text: Arc<str>,
 }
 
+/// The breaker on the way of verdicts.
+pub const INPUT_BREAKER: &str = "input";
+/// The breaker on the way of contents.
+pub const OUTPUT_BREAKER: &str = "output";
+
 /// A circuit breaker as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerView {

@@ -24,7 +24,9 @@ pub use bus::{Bell, Bus, Ear, Overheard};
 pub use clock::{Clock, ClockState, GuardedClock, Steady};
 pub use counters::{Asked, CallOutcome, Counters, CountersAway, Grant, Standing, VelocityAsk, Visit};
 pub use entropy::{Entropy, Mint};
-pub use kernel::{BreakerMove, BreakerView, Elsewhere, Kernel, OutputContent, OutputMeta, Sharing};
+pub use kernel::{
+    BreakerMove, BreakerView, Elsewhere, INPUT_BREAKER, Kernel, OUTPUT_BREAKER, OutputContent, OutputMeta, Sharing,
+};
 pub use lanes::{
     Adopted, Claim, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView,
     Page, Seat, Settlement, TenantShare,

@@ -44,7 +44,7 @@ impl Kernel for FaultyKernel {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
         self.before().await;
         if self.faults.inject(20, Fault::KernelSilent) {
-            return requests.iter().map(|_| Judgement::Unavailable).collect();
+            return requests.iter().map(|_| Judgement::UNASKED).collect();
         }
         if self.planted.is(Bug::EverythingAllowed) {
             let verdict = || Verdict::plain(Decision::Allow, "planted", "whatever it is", self.kernel.snapshot());

@@ -127,7 +127,11 @@ impl SafetyKernel for Told {
     }
 
     async fn check_batch(&self, _: Request<v1::CheckBatchRequest>) -> Result<Response<v1::CheckBatchResponse>, Status> {
-        Err(Status::unimplemented("not asked here"))
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match *self.mode.borrow() {
+            Mode::Refuse => Err(Status::invalid_argument("told to refuse")),
+            _ => Err(Status::unavailable("told to fail")),
+        }
     }
 
     async fn explain(&self, _: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {

@@ -25,7 +25,9 @@ impl Transition {
         self.job.life.due_at = due_at;
         let verdict = match &env.judgement {
             Judgement::Decided(verdict) => self.behind_the_gate(verdict),
-            Judgement::Unavailable => return self.wait_for_verdict(env, "the safety kernel did not answer"),
+            Judgement::Unavailable(why) => {
+                return self.wait_for_verdict(env, why.as_deref().unwrap_or("the safety kernel did not answer"));
+            }
         };
         self.job.life.attempt.verdict = Some(verdict.clone());
         let approved = || self.job.life.approval.as_ref().is_some_and(|given| given.satisfies(&verdict, env.now));

@@ -204,7 +204,7 @@ impl Transition {
     fn review(mut self, why: &str, env: &Env<'_>) -> Self {
         let snapshot = match &env.judgement {
             Judgement::Decided(verdict) => verdict.snapshot.clone(),
-            Judgement::Unavailable => BUILTIN_ALLOW.into(),
+            Judgement::Unavailable(_) => BUILTIN_ALLOW.into(),
         };
         let reason = format!("{why}; may it go on with what there is?");
         let question = Verdict::plain(Decision::RequireApproval, REVIEW_RULE, reason, snapshot)

@@ -10,7 +10,7 @@ impl Job {
             // It waits for its children, and not for a verdict.
             JobState::Pending if self.barrier().is_some() => self.waited_too_long(env).ok_or(Illegal::NotDue),
             // Still nobody who decides: that is no news, and not worth a write.
-            JobState::Pending if env.judgement == Judgement::Unavailable => Err(Illegal::NotDue),
+            JobState::Pending if matches!(env.judgement, Judgement::Unavailable(_)) => Err(Illegal::NotDue),
             JobState::Pending => {
                 // Judged early, it still starts no earlier than its delay or backoff says.
                 let due_at = self.life.due_at.max(env.now);

@@ -127,7 +127,7 @@ fn verdict() -> impl Strategy<Value = Judgement> {
         1 => Just(judgement(Decision::Deny)),
         1 => Just(judgement(Decision::RequireApproval)),
         1 => Just(judgement(Decision::Throttle)),
-        2 => Just(Judgement::Unavailable),
+        2 => Just(Judgement::UNASKED),
         1 => Just(Judgement::Decided(Arc::new(Verdict::bypass("no answer", "snapshot-1".into())))),
     ]
 }

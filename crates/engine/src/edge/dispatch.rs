@@ -245,7 +245,7 @@ impl Inner {
                 out.closed.push(ticket);
                 continue;
             };
-            let Ok(transition) = ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::Unavailable)) else {
+            let Ok(transition) = ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::UNASKED)) else {
                 out.early.push(ticket);
                 continue;
             };

@@ -76,7 +76,10 @@ impl Kernel for LocalKernel {
         let now = self.clock.now();
         match self.in_force() {
             InForce::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
-            InForce::Unread | InForce::Unreadable(_) => vec![Judgement::Unavailable; requests.len()],
+            InForce::Unread => vec![Judgement::unavailable("the policy in force was not read yet"); requests.len()],
+            InForce::Unreadable(id) => {
+                vec![Judgement::unavailable(format!("the policy in force, {id}, cannot be read here")); requests.len()]
+            }
             InForce::Policy(policy) => {
                 let judge = |place: usize, windows: &dyn Velocity| {
                     let evaluate = || policy.evaluate(&Subject::new(&requests[place], now), windows);
@@ -198,7 +201,7 @@ mod tests {
         let output = OutputContent { request: Arc::new(request), result: Json::null() };
         let meta = [OutputMeta { request: output.request.clone(), bytes: 4 }];
         assert!(!kernel.ready());
-        assert!(matches!(kernel.judge(std::slice::from_ref(&output.request)).await[..], [Judgement::Unavailable]));
+        assert!(matches!(kernel.judge(std::slice::from_ref(&output.request)).await[..], [Judgement::Unavailable(_)]));
         assert_eq!(kernel.check_outputs(&meta).await, [OutputStep::Scan { hold: true }]);
         assert_eq!((kernel.scan(&output).await, kernel.output_fail_mode(&output.request)), (None, FailMode::Closed));
         kernel.adopt_builtin();

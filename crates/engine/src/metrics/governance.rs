@@ -81,7 +81,7 @@ impl GovernanceMetrics {
         for judgement in judgements {
             match judgement {
                 Judgement::Decided(verdict) => self.verdicts[verdict.decision as usize].inc(),
-                Judgement::Unavailable => self.verdicts_missing.inc(),
+                Judgement::Unavailable(_) => self.verdicts_missing.inc(),
             };
         }
     }

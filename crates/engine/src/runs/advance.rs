@@ -124,7 +124,7 @@ impl Inner {
             planned.ended = Ended::of(&planned.live, &planned.next);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
-                let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::Unavailable));
+                let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::UNASKED));
                 let (hash, env) = (request.hash(), self.env(judgement));
                 let earlier = before.remove(&at);
                 let stands = earlier.map(|earlier| under_its_policy(memoised(request.clone(), hash, earlier, &env)));
@@ -134,7 +134,7 @@ impl Inner {
                 std::mem::take(&mut next.jobs).into_iter().map(birth).unzip();
             let dead = |(request, failure): (Arc<JobRequest>, Failure)| {
                 let hash = request.hash();
-                stillborn(request, hash, failure, &self.env(Judgement::Unavailable))
+                stillborn(request, hash, failure, &self.env(Judgement::UNASKED))
             };
             let dead = std::mem::take(&mut next.dead).into_iter().map(dead);
             let jobs: Vec<Transition> = plain.into_iter().chain(dead).collect();

@@ -41,7 +41,7 @@ impl Inner {
         let steps = if metas.is_empty() { Vec::new() } else { self.ports.kernel.check_outputs(&metas).await };
         let stands = |((at, earlier), step): &((usize, Earlier), OutputStep)| match judged.get(*at) {
             Some(Judgement::Decided(verdict)) => earlier.stands_for(&requests[*at], verdict, step),
-            Some(Judgement::Unavailable) | None => false,
+            Some(Judgement::Unavailable(_)) | None => false,
         };
         found.into_iter().zip(steps).filter(stands).map(|(found, _)| found).collect()
     }

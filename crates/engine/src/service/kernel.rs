@@ -22,7 +22,7 @@ impl Engine {
     pub async fn check(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Arc<Verdict>>, ApiError> {
         let decided = |judgement| match judgement {
             Judgement::Decided(verdict) => Ok(verdict),
-            Judgement::Unavailable => Err(unavailable()),
+            Judgement::Unavailable(why) => Err(why.map_or_else(unavailable, |why| ApiError::Unavailable((&*why).into()))),
         };
         self.inner.governed().await;
         self.inner.ports.kernel.judge(requests).await.into_iter().map(decided).collect()

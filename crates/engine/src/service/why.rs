@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockgate_core::breaker::BreakerState;
 use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
 use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
@@ -13,7 +14,7 @@ use lockgate_core::request::Caller;
 use lockgate_core::retry::PlacingTries;
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
-use lockgate_ports::{ChildQuery, Condition, Kin, LimitView, StoreError};
+use lockgate_ports::{BreakerView, ChildQuery, Condition, INPUT_BREAKER, Kin, LimitView, StoreError};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
@@ -75,6 +76,9 @@ impl Engine {
         if let Some(saga) = self.inner.closed_saga(&job).await {
             why.closed(&saga);
         }
+        // What was due and did not happen happens at no time that is known: the reason says what it waits for.
+        let now = self.inner.ports.clock.now();
+        why.next_at = why.next_at.filter(|at| *at > now);
         if !caller.sees_everyone {
             // Workers serve every tenant.
             why.pools.iter_mut().for_each(|pool| pool.workers.clear());
@@ -123,16 +127,23 @@ impl Inner {
     fn explain_pending(&self, job: &Job, why: &mut Why) {
         why.next_at = Some(job.life.due_at);
         let throttled = job.life.attempt.verdict.as_ref().filter(|verdict| verdict.decision == Decision::Throttle);
-        match throttled {
-            Some(verdict) => {
+        let failing =
+            self.ports.kernel.breakers().into_iter().find(|breaker| breaker.name == INPUT_BREAKER && breaker.failures > 0);
+        match (throttled, failing) {
+            (Some(verdict), _) => {
                 why.say("throttled", &format!("Policy slows it down: {}", verdict.reason), "It is judged again.");
             }
-            None if self.ports.kernel.ready() => {
+            (None, Some(breaker)) => {
+                why.next_at = why.next_at.max(breaker.open_until);
+                why.unjudged(&breaker);
+            }
+            (None, None) if self.ports.kernel.ready() => {
                 why.say("waiting_for_verdict", "The safety kernel has not decided yet.", "It is asked again.");
             }
-            None => {
-                let next = "It is judged when the kernel is back; `lockgate breaker` shows when that is tried.";
-                why.say("safety_kernel_unavailable", "Safety kernel unavailable.", next);
+            (None, None) => {
+                let summary = "The policy in force cannot be read here, so nothing is judged.";
+                let next = "Upgrade this server, or put a policy in force that it can read: `lockgate policy apply`.";
+                why.say("safety_kernel_unavailable", summary, next);
             }
         }
     }
@@ -246,6 +257,15 @@ impl Why {
         };
         self.next_at = limit.again_at;
         self.say(reason, &format!("The limit {} is used up{used}.", limit.key), next);
+    }
+
+    /// The kernel elsewhere does not answer.
+    fn unjudged(&mut self, breaker: &BreakerView) {
+        let error = breaker.last_error.as_deref().unwrap_or("unreachable for another process");
+        let circuit = if breaker.state == BreakerState::Closed { "" } else { " (circuit open)" };
+        let summary = format!("Safety kernel unavailable{circuit}: {error}");
+        let next = "It is judged when the kernel is back; `lockgate breaker` shows when that is tried.";
+        self.say("safety_kernel_unavailable", &summary, next);
     }
 
     fn delayed(&mut self, job: &Job, now: Timestamp) {

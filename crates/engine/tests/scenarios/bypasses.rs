@@ -36,12 +36,12 @@ pub(crate) struct Switched {
 impl Kernel for Switched {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
         if self.off.load(Ordering::Relaxed) {
-            return vec![Judgement::Unavailable; requests.len()];
+            return vec![Judgement::UNASKED; requests.len()];
         }
         let mut judged = self.kernel.judge(requests).await;
         for (request, judgement) in requests.iter().zip(&mut judged) {
             if request.topic.as_str() == PUZZLING {
-                *judgement = Judgement::Unavailable;
+                *judgement = Judgement::UNASKED;
             }
         }
         judged
@@ -133,6 +133,8 @@ async fn fail_closed_nothing_runs_and_nothing_is_lost_until_the_kernel_is_back()
     tokio::time::sleep(Duration::from_secs(120)).await;
     let waits = stage.job(&good).await;
     assert_eq!((waits.state(), waits.version), (JobState::Pending, version), "waiting costs no write");
+    let why = stage.engine.why(&caller(), &good).await.expect("explained");
+    assert!(why.next_at.is_none_or(|at| at > stage.clock.now()), "nothing happens in the past: {why:?}");
 
     let mut worker = Hand::attach(&stage.engine, "w", &["t", "bad"], 4).await;
     stage.kernel_off.store(false, Ordering::Relaxed);

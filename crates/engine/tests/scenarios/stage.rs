@@ -80,7 +80,7 @@ pub(crate) struct Stage {
     pub(crate) spans: Arc<Recorder>,
     /// The world outside.
     pub(crate) outlet: Arc<MemoryOutlet>,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     entropy: Arc<SeededEntropy>,
     stop: watch::Sender<bool>,
     running: JoinHandle<()>,

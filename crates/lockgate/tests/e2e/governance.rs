@@ -259,3 +259,59 @@ async fn until_ended(client: &mut Client, count: u64) {
         pause.tick().await;
     }
 }
+
+/// A kernel that never was there: nothing listens on the port.
+const DEAD_KERNEL: [&str; 3] = ["--safety-kernel", "127.0.0.1:1", "--safety-kernel-insecure"];
+
+async fn why(server: &Server, id: &str) -> Value {
+    let told = server.cli(&["--json", "why", id]).await;
+    serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {told:?}"))
+}
+
+#[tokio::test]
+async fn a_dead_kernel_is_called_unreachable_with_its_error_and_named_in_the_banner() {
+    let server = Server::start(&DEAD_KERNEL).await;
+    let banner = &server.banner;
+    assert_eq!((&banner["safety_kernel"], &banner["policy"]), (&json!("127.0.0.1:1"), &Value::Null), "{banner}");
+    let mut client = server.client().await;
+    submit(&mut client, vec![job("waits", "job.noop", "")]).await.expect("submitted");
+    server.wait_for_output(&["breaker"], "open").await;
+    let told = why(&server, "waits").await;
+    assert_eq!(told["reason"], "safety_kernel_unavailable", "{told}");
+    let summary = told["summary"].as_str().expect("a sentence");
+    assert!(summary.contains("circuit open") && summary.contains("unreachable: "), "{told}");
+    // Judged again after five seconds, and the circuit stays open for thirty: what comes next is the probe.
+    let deadline = Instant::now() + PATIENCE;
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    let due = get(&mut client, "waits").await.submitted_at_ms + 5_000;
+    while now_ms() < due + 500 {
+        let told = why(&server, "waits").await;
+        let next = told["next_at"].as_str().map(|at| at.parse::<jiff::Timestamp>().expect("a time").as_millisecond());
+        assert!(next.is_none_or(|next| next > now_ms() - 2_000), "in the past: {told}");
+        assert!(Instant::now() < deadline, "time stands still");
+        looks.tick().await;
+    }
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    i64::try_from(now.as_millis()).expect("a date")
+}
+
+#[tokio::test]
+async fn what_runs_past_a_dead_kernel_says_which_error_let_it_through() {
+    let server = Server::start(&[&DEAD_KERNEL[..], &["--fail-mode", "open"]].concat()).await;
+    let mut client = server.client().await;
+    let mut reasons = Vec::new();
+    for n in 0..12 {
+        let id = format!("job-{n}");
+        submit(&mut client, vec![job(&id, "job.noop", "")]).await.expect("submitted");
+        // Its result is held until a kernel says which rules hold for results.
+        let passed = until(&mut client, &id, |job| job.platform_labels.contains_key("safety_bypass_reason")).await;
+        reasons.push(passed.platform_labels["safety_bypass_reason"].clone());
+    }
+    let (open, failed): (Vec<&String>, Vec<&String>) = reasons.iter().partition(|why| why.contains("circuit open"));
+    assert!(failed.iter().all(|why| why.contains("safety kernel unreachable: ")), "{reasons:?}");
+    assert!(open.iter().all(|why| why.ends_with("-- safety kernel circuit open")), "{reasons:?}");
+    assert!(!open.is_empty(), "after three failures it is not asked any more: {reasons:?}");
+}

@@ -92,7 +92,7 @@ fn a_policy_that_meanwhile_denies_wins_over_the_approval() {
 #[test]
 fn an_approval_given_while_the_kernel_is_away_counts_when_it_is_back() {
     let mut story = asked(ApprovalTerms::default());
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     approve(&mut story, "bob").unwrap();
     assert_eq!((story.state(), story.job.life.attempt.no), (JobState::Pending, 2));
     story.judgement = asks("h1", ApprovalTerms::default());

@@ -12,7 +12,7 @@ fn nothing_happens_before_its_time() {
 #[test]
 fn the_deadline_ends_a_job_in_any_live_state() {
     let new = NewJob { deadline_ms: Some(5_000), ..NewJob::default() };
-    for judged in [allow(), Judgement::Unavailable, judgement(Decision::RequireApproval)] {
+    for judged in [allow(), Judgement::UNASKED, judgement(Decision::RequireApproval)] {
         let mut story = Story::of(new.clone(), judged);
         story.advance(5_000);
         let ended = story.apply(Input::Woken).unwrap();
@@ -175,7 +175,7 @@ fn a_replay_is_judged_anew() {
 #[test]
 fn a_replay_without_a_verdict_says_that_it_waits() {
     let mut story = Story::of(NewJob::default(), judgement(Decision::Deny));
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     story.apply(replay()).unwrap();
     assert_eq!(story.kinds()[story.events.len() - 2..], [EventKind::Replayed, EventKind::Pending]);
 }

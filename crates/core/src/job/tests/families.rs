@@ -103,7 +103,7 @@ fn what_was_seen_of_one_life_settles_no_later_one() {
 #[test]
 fn without_a_verdict_it_waits_for_one_and_for_nothing_else() {
     let mut story = waiting(OnTimeout::Fail);
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     story.apply(gathered(&story)).unwrap();
     assert_eq!((story.state(), story.job.barrier()), (JobState::Pending, None));
     story.judgement = judgement(Decision::Allow);
@@ -130,7 +130,7 @@ fn a_barrier_that_does_not_open_in_time_fails_the_parent() {
 #[test]
 fn a_person_decides_whether_it_goes_on_with_what_there_is() {
     let mut story = waiting(OnTimeout::Review);
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     story.advance(60_000);
     let asked = story.apply(Input::Woken).unwrap();
     assert_eq!(story.state(), JobState::ApprovalRequired);

@@ -62,7 +62,7 @@ fn a_job_that_needs_approval_is_not_offered() {
 
 #[test]
 fn without_a_verdict_a_job_waits_and_says_why() {
-    let story = submitted(Judgement::Unavailable);
+    let story = submitted(Judgement::UNASKED);
     assert_eq!(story.state(), JobState::Pending);
     assert_eq!(story.job.life.due_at, START + story.limits.judge_again_after);
     assert_eq!(story.kinds(), [EventKind::Submitted, EventKind::Pending]);
@@ -84,7 +84,7 @@ fn a_throttled_job_says_why_once() {
 
 #[test]
 fn a_pending_job_is_offered_when_it_is_allowed() {
-    let mut story = submitted(Judgement::Unavailable);
+    let mut story = submitted(Judgement::UNASKED);
     story.advance(5_000);
     let judged = story.apply(Input::Judged).unwrap();
     assert_eq!(judged.effects, [Effect::Offer]);
@@ -95,7 +95,7 @@ fn a_pending_job_is_offered_when_it_is_allowed() {
 #[test]
 fn a_retry_that_is_judged_early_keeps_its_backoff() {
     let mut story = Story::running();
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     let retry_after = Some(Duration::from_secs(60));
     story.report(Outcome::FailedRetryable { error: "later".into(), retry_after });
     let due_at = story.job.life.due_at;
@@ -119,7 +119,7 @@ fn a_waiting_job_judged_again_gets_a_new_attempt_and_keeps_its_place() {
 #[test]
 fn a_waiting_job_judged_again_without_an_answer_waits_for_one() {
     let mut story = Story::new();
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     let judged = story.apply(Input::Judged).unwrap();
     assert_eq!(judged.events.iter().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Pending]);
     assert_eq!((story.state(), story.job.life.attempt.verdict.clone()), (JobState::Pending, None));

@@ -76,7 +76,7 @@ fn the_late_result_of_a_lost_attempt_is_superseded_once_its_successor_was_dispat
 fn a_late_result_counts_without_a_verdict_for_the_successor_too() {
     let mut story = Story::running();
     let token = story.token();
-    story.judgement = Judgement::Unavailable;
+    story.judgement = Judgement::UNASKED;
     story.lose();
     assert_eq!(story.state(), JobState::Pending);
     story.apply(report(token, succeeded())).unwrap();

@@ -136,7 +136,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
 async fn rules(kernel: &LocalKernel, jobs: &[Arc<JobRequest>]) -> Vec<String> {
     let rule = |judgement| match judgement {
         Judgement::Decided(verdict) => verdict.rule.to_string(),
-        Judgement::Unavailable => panic!("no verdict"),
+        Judgement::Unavailable(_) => panic!("no verdict"),
     };
     kernel.judge(jobs).await.into_iter().map(rule).collect()
 }

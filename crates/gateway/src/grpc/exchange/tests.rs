@@ -16,7 +16,7 @@ fn assignment(token: &str, payload_bytes: usize) -> Assignment {
 }
 
 fn assigned(token: &str, new: NewJob) -> Assignment {
-    judged(token, new, Judgement::Unavailable)
+    judged(token, new, Judgement::UNASKED)
 }
 
 fn judged(token: &str, new: NewJob, judgement: Judgement) -> Assignment {

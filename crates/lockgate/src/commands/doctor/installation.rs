@@ -58,7 +58,14 @@ async fn workers(session: &Session) -> Result<Vec<Check>, CliError> {
 async fn policy(session: &Session) -> Result<Vec<Check>, CliError> {
     let in_force = session.admin().get_policy(v1::GetPolicyRequest { snapshot: String::new() }).await;
     let policy = session.answer(in_force)?;
+    // Only where another process judges is there a breaker on the way to it.
+    let health = session.answer(session.monitor().get_health(v1::GetHealthRequest {}).await)?;
     Ok(vec![match policy.version {
+        0 if !health.breakers.is_empty() => {
+            let meaning =
+                "a safety kernel elsewhere judges, and has not said by which policy; `lockgate breaker` tells how it fares";
+            Check::new("policy", "not known here", Grade::Notice, meaning)
+        }
         0 => Check::new(
             "policy",
             policy.snapshot,

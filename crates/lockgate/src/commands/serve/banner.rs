@@ -19,7 +19,12 @@ struct Started<'a> {
     api: String,
     metrics: String,
     data: String,
-    policy: &'a str,
+    /// The policy in force as far as it is known; absent while a safety kernel elsewhere has not said by which it judges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    /// Who judges, if that is another process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety_kernel: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pools: Option<&'a str>,
     worker_slots: u32,
@@ -31,12 +36,18 @@ struct Started<'a> {
 pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), CliError> {
     let slots = if server.has_worker() { serve.worker_slots } else { 0 };
     let admin_key_file = server.admin.as_ref().map(|_| key_file(serve).display().to_string());
+    let kernel = serve.governance.safety_kernel.as_deref();
     let scheme = if serve.identity.speaks_tls() { "https" } else { "http" };
     let started = Started {
         api: format!("{scheme}://{}", server.listen),
         metrics: format!("{scheme}://{}/metrics", server.metrics),
         data: serve.data.display().to_string(),
-        policy: server.policy.as_ref().map_or(BUILTIN_ALLOW, |active| &active.id),
+        policy: match (&server.policy, kernel) {
+            (Some(active), _) => Some(&active.id),
+            (None, None) => Some(BUILTIN_ALLOW),
+            (None, Some(_)) => None,
+        },
+        safety_kernel: kernel,
         pools: server.pools.as_ref().map(|active| &*active.id),
         worker_slots: slots,
         admin_key_file: admin_key_file.clone(),
@@ -54,10 +65,7 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         n if serve.worker_pool == DEFAULT_POOL => format!("built in, {n} slots"),
         n => format!("built in, {n} slots, pool {}", serve.worker_pool),
     };
-    let policy = match &server.policy {
-        Some(active) => format!("version {} ({})", active.version, active.id),
-        None => format!("{BUILTIN_ALLOW} (no policy configured: every job is allowed)"),
-    };
+    let policy = policy(kernel, server.policy.as_ref().map(|active| (active.version, &*active.id)));
     let pools = server.pools.as_ref().map(|active| format!("version {} ({})", active.version, active.id));
     let shown = server.cast.doors == Doors::All && !serve.no_dashboard;
     let rows = [
@@ -78,6 +86,18 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
         out.line(&format!("  {} {value}", out.paint(&format!("{name:<8}"), Tone::Faint)))?;
     }
     invite(&at, server.admin.is_some(), out)
+}
+
+/// Who judges, and by what as far as it is known.
+fn policy(kernel: Option<&str>, active: Option<(u64, &str)>) -> String {
+    match (kernel, active) {
+        (Some(kernel), Some((version, id))) => {
+            format!("judged by the safety kernel at {kernel}, last by version {version} ({id})")
+        }
+        (Some(kernel), None) => format!("judged by the safety kernel at {kernel}"),
+        (None, Some((version, id))) => format!("version {version} ({id})"),
+        (None, None) => format!("{BUILTIN_ALLOW} (no policy configured: every job is allowed)"),
+    }
 }
 
 fn invite(at: &str, needs_key: bool, out: Output) -> Result<(), CliError> {
@@ -108,6 +128,15 @@ pub(super) fn key_file(serve: &Serve) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_judges_is_named() {
+        let kernel = Some("kernel.example:9000");
+        assert_eq!(policy(kernel, None), "judged by the safety kernel at kernel.example:9000");
+        assert!(policy(kernel, Some((3, "sha256:ab"))).ends_with("kernel.example:9000, last by version 3 (sha256:ab)"));
+        assert_eq!(policy(None, Some((3, "sha256:ab"))), "version 3 (sha256:ab)");
+        assert!(policy(None, None).contains("every job is allowed"));
+    }
 
     #[test]
     fn the_first_command_finds_the_server_wherever_it_listens() {

@@ -46,7 +46,7 @@ pub(crate) struct GovernanceArgs {
         value_name = "ADDRESS",
         help_heading = "Governance"
     )]
-    safety_kernel: Option<String>,
+    pub(super) safety_kernel: Option<String>,
 
     /// How long a safety kernel that failed three times is left alone before it is tried again
     #[arg(long, default_value = "30s", value_parser = args::duration, value_name = "SPAN", help_heading = "Governance")]

@@ -72,7 +72,7 @@ pub async fn jobs_that_wait_for_a_time_are_read_past_a_spoilt_one(h: &StoreHarne
 
 pub async fn jobs_that_wait_for_a_verdict_are_read_past_a_spoilt_one(h: &StoreHarness) -> Proof {
     for id in NAMES {
-        h.submit_as("acme", new_job(id), Judgement::Unavailable).await?;
+        h.submit_as("acme", new_job(id), Judgement::UNASKED).await?;
     }
     spoilt(h).await?;
     h.advance_ms(10_000);

@@ -125,7 +125,7 @@ pub async fn due_has_all_that_the_stores_clock_had_yet_to_reach(h: &StoreHarness
 
 pub async fn pending_jobs_wait_for_their_time(h: &StoreHarness) -> Proof {
     for id in ["a", "b", "c"] {
-        h.submit_as("acme", new_job(id), Judgement::Unavailable).await?;
+        h.submit_as("acme", new_job(id), Judgement::UNASKED).await?;
         h.advance_ms(1);
     }
     assert_eq!(h.store.pending(START, 10).await?, []);
@@ -145,7 +145,7 @@ pub async fn expired_has_live_jobs_past_their_deadline(h: &StoreHarness) -> Proo
     h.submit(within("first", 10)).await?;
     h.submit(within("far", 5_000)).await?;
     h.submit(new_job("endless")).await?;
-    h.submit_as("acme", within("pending", 30), Judgement::Unavailable).await?;
+    h.submit_as("acme", within("pending", 30), Judgement::UNASKED).await?;
     h.advance_ms(19);
     assert_eq!(ids(&h.store.expired(START, 10).await?), ["first"]);
     h.advance_ms(11);

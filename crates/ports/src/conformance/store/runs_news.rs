@@ -56,7 +56,7 @@ pub async fn a_job_denied_at_birth_is_told_to_its_run(h: &StoreHarness) -> Proof
     let jobs = vec![job_in(h, "run-a", 0, deny())?, job_in(h, "run-a", 1, allow())?, job_in(h, "run-a", 2, deny())?];
     h.advance(RunChange { jobs, ..change(head(h, "run-a")) }).await??;
     assert_eq!(h.told(&["run-a"]).await?, ["run-a.0 DENIED", "run-a.2 DENIED"]);
-    let unjudged = job_in(h, "run-a", 3, lockgate_core::verdict::Judgement::Unavailable)?;
+    let unjudged = job_in(h, "run-a", 3, lockgate_core::verdict::Judgement::UNASKED)?;
     h.commit(unjudged).await??;
     let waiting = job(h, 3).await?;
     let denied = waiting.next(Input::Judged, &h.env(deny()))?;

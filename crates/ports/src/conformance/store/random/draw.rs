@@ -48,7 +48,7 @@ impl Scene {
 
     pub(super) fn judgement(&self, dice: &mut Dice) -> Judgement {
         match dice.roll(16) {
-            0 => Judgement::Unavailable,
+            0 => Judgement::UNASKED,
             1 => under(&self.policy, Decision::Deny),
             2 => under(&self.policy, Decision::Throttle),
             // Judged by whoever has not heard of the latest policy.
