@@ -77,11 +77,13 @@ impl Candidate {
         u64::from(self.active) * SCORE_OF_A_JOB + percent(self.load.cpu) + percent(self.load.gpu)
     }
 
-    /// Whether it takes a job now. The first check that fails names the reason.
+    /// Whether it takes a job now. The first check that fails names the reason. Of a worker at another process, its load says more
+    /// than where it is.
     pub fn check(&self, overload: &Overload) -> Result<(), Unready> {
         match self.away {
-            Some(away) => Err(Unready::Away(away)),
             None => self.check_load(overload),
+            Some(away @ (Away::Elsewhere | Away::Unheard)) => self.check_load(overload).and(Err(Unready::Away(away))),
+            Some(away) => Err(Unready::Away(away)),
         }
     }
 

@@ -106,7 +106,9 @@ impl Inner {
         batch.again_at = self.pass_time().await;
         // From lanes that are away nothing can be claimed.
         let demand = self.ports.lanes.demand().await.unwrap_or_default();
+        self.edge.begin_round();
         batch.urgent = self.claim_all(by_pool(demand), &routing, &mut batch.out, &mut batch.again_at).await;
+        self.edge.end_round();
         self.wake.feed.notify_one();
         // Before anything else is claimed: it may fit elsewhere.
         let (closed, early) = (std::mem::take(&mut batch.out.closed), std::mem::take(&mut batch.out.early));

@@ -4,14 +4,14 @@
 //! process began to listen.
 //!
 //! Where a worker is chosen over the whole fleet, every process makes the same choice from what it knows, takes what falls to its
-//! own workers, and leaves the rest to the processes of the others. Whom something is left to and who is silent for a moment is
-//! left nothing more until it is heard of again.
+//! own workers, and leaves the rest to the processes of the others. A process that is left something and says nothing for a moment
+//! is left nothing more until it is heard of again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, JobId, SessionId, WorkerId};
+use lockgate_core::ids::{AttemptToken, EdgeId, JobId, SessionId, WorkerId};
 use lockgate_core::job::Job;
 use lockgate_core::placement::{Away, Candidate};
 use lockgate_core::worker::WorkerProfile;
@@ -29,6 +29,33 @@ pub(super) const LEFT_FOR: Duration = Duration::from_millis(500);
 pub(super) struct Stranger {
     profile: Arc<WorkerProfile>,
     epoch: u64,
+    /// The process that it is attached to.
+    edge: EdgeId,
+}
+
+/// Waiting jobs that are left to a worker of another process.
+pub(super) struct LeftTo {
+    /// Since when its process has not said how it fares.
+    since: Instant,
+    /// The latest round of claims in which something was left to it.
+    round: u64,
+}
+
+/// What is left to other processes, and which of them let it lie.
+#[derive(Default)]
+pub(super) struct LeftOver {
+    to: BTreeMap<SessionId, LeftTo>,
+    round: u64,
+    /// When each process last said anything.
+    heard: BTreeMap<EdgeId, Instant>,
+    /// Processes that were left something and have said nothing since.
+    silent: BTreeSet<EdgeId>,
+}
+
+impl LeftTo {
+    fn is_overdue(&self) -> bool {
+        self.since.elapsed() >= LEFT_FOR
+    }
 }
 
 /// What was last heard of a worker from its process, or from a snapshot.
@@ -80,7 +107,7 @@ impl Edge {
                 }
                 Arc::new(row.profile)
             };
-            state.elsewhere.insert(row.session.clone(), Stranger { profile, epoch: row.epoch });
+            state.elsewhere.insert(row.session.clone(), Stranger { profile, epoch: row.epoch, edge: row.edge });
             state.touch_stranger(&row.session);
         }
         for session in gone.into_keys() {
@@ -103,7 +130,10 @@ impl Edge {
             let known = known.map(|known| (known.sighting.epoch, known.sighting.said, known.at));
             if known.is_none_or(|known| known <= (sighting.epoch, sighting.said, at)) {
                 state.seen.insert(sighting.session.clone(), Seen { sighting: sighting.clone(), at });
-                state.left.remove(&sighting.session);
+                state.left.to.remove(&sighting.session);
+                if age.is_zero() {
+                    state.hear_of(&sighting.session);
+                }
                 state.touch_stranger(&sighting.session);
                 news += 1;
             }
@@ -151,13 +181,24 @@ impl Edge {
 
     /// Whether jobs are left to workers of other processes.
     pub(crate) fn leaves_jobs(&self) -> bool {
-        !self.state.lock().left.is_empty()
+        !self.state.lock().left.to.is_empty()
+    }
+
+    /// A round of claims begins: what it leaves to others is told apart from what earlier ones did.
+    pub(crate) fn begin_round(&self) {
+        self.state.lock().left.round += 1;
+    }
+
+    /// What an earlier round left to others and this one did not was taken, or no longer waits: their silence means nothing.
+    pub(crate) fn end_round(&self) {
+        let LeftOver { to, round, .. } = &mut self.state.lock().left;
+        to.retain(|_, left| left.round == *round || left.is_overdue());
     }
 
     /// When jobs that are left to others were left for long enough.
     pub(super) fn left_until(&self) -> Option<Instant> {
         let state = self.state.lock();
-        let until = state.left.values().map(|since| *since + LEFT_FOR);
+        let until = state.left.to.values().map(|left| left.since + LEFT_FOR);
         until.filter(|until| *until > Instant::now()).min()
     }
 
@@ -231,18 +272,45 @@ impl State {
     fn forget_unseen(&mut self) {
         self.seen.retain(|_, seen| seen.at.elapsed() < SEEN_LIFE);
         let Self { left, elsewhere, .. } = self;
-        left.retain(|id, _| elsewhere.contains_key(id));
+        left.to.retain(|id, _| elsewhere.contains_key(id));
+        let edges: BTreeSet<&EdgeId> = elsewhere.values().map(|stranger| &stranger.edge).collect();
+        left.heard.retain(|edge, _| edges.contains(edge));
+        left.silent.retain(|edge| edges.contains(edge));
+    }
+
+    /// The process of this worker said something just now: something may be left to all of its workers again.
+    fn hear_of(&mut self, id: &SessionId) {
+        let Some(edge) = self.elsewhere.get(id).map(|stranger| stranger.edge.clone()) else { return };
+        self.left.heard.insert(edge.clone(), Instant::now());
+        if self.left.silent.remove(&edge) {
+            self.touch_all_of(&edge);
+        }
     }
 
     /// Jobs that wait now should go to this worker of another process.
     pub(super) fn leave_to(&mut self, id: SessionId) {
-        self.left.entry(id).or_insert_with(Instant::now);
+        let round = self.left.round;
+        self.left.to.entry(id).or_insert_with(|| LeftTo { since: Instant::now(), round }).round = round;
     }
 
-    /// Nothing more is left to workers whose processes did not say a word since something was.
+    /// Nothing more is left to workers whose processes did not say how they fare since something was. A process that said nothing
+    /// at all since then may be dead: nothing more is left to any of its workers, or each of them would cost another wait.
     pub(super) fn doubt_the_silent(&mut self) {
-        let silent = self.left.iter().filter(|(_, since)| since.elapsed() >= LEFT_FOR).map(|(id, _)| id.clone());
-        for id in silent.collect::<Vec<_>>() {
+        let overdue = self.left.to.iter().filter(|(_, left)| left.is_overdue());
+        let overdue: Vec<_> = overdue.map(|(id, left)| (id.clone(), left.since)).collect();
+        for (id, since) in overdue {
+            let edge = self.elsewhere.get(&id).map(|stranger| stranger.edge.clone());
+            let unheard = edge.filter(|edge| self.left.heard.get(edge).is_none_or(|at| *at <= since));
+            match unheard {
+                Some(edge) if self.left.silent.insert(edge.clone()) => self.touch_all_of(&edge),
+                _ => self.touch_stranger(&id),
+            }
+        }
+    }
+
+    fn touch_all_of(&mut self, edge: &EdgeId) {
+        let own = self.elsewhere.iter().filter(|(_, stranger)| stranger.edge == *edge).map(|(id, _)| id.clone());
+        for id in own.collect::<Vec<_>>() {
             self.touch_stranger(&id);
         }
     }
@@ -257,7 +325,7 @@ impl State {
     /// Tells the roster what is known of a worker elsewhere. One that is attached here speaks for itself.
     fn touch_stranger(&mut self, id: &SessionId) {
         let Some(stranger) = self.elsewhere.get(id).filter(|_| !self.sessions.contains_key(id)) else { return };
-        let doubted = self.left.get(id).is_some_and(|since| since.elapsed() >= LEFT_FOR);
+        let doubted = self.left.to.get(id).is_some_and(LeftTo::is_overdue) || self.left.silent.contains(&stranger.edge);
         let now = stranger.candidate(self.seen_of(id, stranger).map(|seen| &seen.sighting), doubted);
         match self.roster.get(id) {
             Some(known) if *known == now => {}
@@ -310,4 +378,95 @@ impl Session {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_core::ids::PoolName;
+    use lockgate_core::lane::{Priority, Shape};
+    use lockgate_core::pools::{PoolStates, Pools, Routing};
+    use lockgate_core::worker::Load;
+    use tokio::time::advance;
+
+    use super::super::seats::Want;
+    use super::*;
+
+    /// An edge without workers of its own, and workers of a direct pool at other edges.
+    fn edge(others: &[(&str, &str)]) -> Edge {
+        let pools = Pools::load("pools.yaml", "topics: {t: d}\npools: {d: {dispatch: direct}}\n").expect("valid");
+        let routing = Routing::new(Arc::new(pools), PoolStates::default());
+        let edge = Edge::new("here".into(), Arc::new(routing), true);
+        edge.meet(others.iter().map(|(session, at)| row(session, at)));
+        for (session, _) in others {
+            say(&edge, session);
+        }
+        edge
+    }
+
+    fn row(session: &str, at: &str) -> SessionRow {
+        let profile = WorkerProfile {
+            worker: session.into(),
+            pool: "d".into(),
+            topics: vec!["*".into()],
+            capabilities: BTreeSet::new(),
+            labels: BTreeMap::new(),
+            slots: 4,
+            in_process: false,
+            lost_after_ms: None,
+            owner: None,
+        };
+        SessionRow { session: session.into(), epoch: 1, edge: at.into(), edge_closed: false, profile, sent_away: false }
+    }
+
+    /// The process of a worker says that it is idle.
+    fn say(edge: &Edge, session: &str) {
+        let said = edge.state.lock().seen.get(&SessionId::from(session)).map_or(1, |seen| seen.sighting.said + 1);
+        let sighting = Sighting {
+            session: session.into(),
+            epoch: 1,
+            busy: 0,
+            active_jobs: 0,
+            load: Load::default(),
+            attached: true,
+            draining: false,
+            heard_ms_ago: 0,
+            slots: 4,
+            said,
+            leaving: Vec::new(),
+        };
+        edge.saw(std::iter::once(&sighting), Duration::ZERO);
+    }
+
+    /// One round of claims while so many jobs wait: how many of them found no place, here or elsewhere.
+    fn round(edge: &Edge, jobs: usize) -> usize {
+        edge.begin_round();
+        let want = Want { shape: Arc::new(Shape::of("t")), urgency: Priority::Default, jobs };
+        let wants = if jobs == 0 { Vec::new() } else { vec![want] };
+        let short = edge.plan(&PoolName::from("d"), &wants).short;
+        edge.end_round();
+        short.first().copied().unwrap_or(0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_process_is_left_nothing_for_any_of_its_workers_until_it_is_heard() {
+        let edge = edge(&[("a1", "a"), ("a2", "a"), ("b1", "b")]);
+        assert_eq!(round(&edge, 12), 0, "all of it is left to others");
+        advance(LEFT_FOR).await;
+        say(&edge, "b1");
+        assert_eq!(round(&edge, 12), 8, "a said nothing, b did");
+        say(&edge, "a2");
+        assert_eq!(round(&edge, 12), 4, "a is there, and still says nothing of a1");
+        say(&edge, "a1");
+        assert_eq!(round(&edge, 12), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_left_what_no_longer_waits_is_not_doubted_for_its_silence() {
+        let edge = edge(&[("a1", "a")]);
+        assert_eq!(round(&edge, 1), 0);
+        // It was cancelled.
+        assert_eq!(round(&edge, 0), 0);
+        advance(LEFT_FOR * 2).await;
+        assert_eq!(round(&edge, 1), 0, "the next one is left to it all the same");
+    }
 }

@@ -24,4 +24,4 @@ pub use protocol::{
     Welcome,
 };
 pub(crate) use report::NOBODY_SCANNED;
-pub(crate) use sessions::{Edge, Freed, SessionView};
+pub(crate) use sessions::{Edge, Freed, Gone, SessionView};

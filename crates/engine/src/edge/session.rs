@@ -105,6 +105,11 @@ impl Session {
         self.dismiss_if_done();
     }
 
+    /// It was drained and has nothing left: its worker may go.
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.draining && self.held.is_empty() && self.leaving.is_empty()
+    }
+
     /// What it holds by the Store.
     pub(super) fn stored(&self) -> impl Iterator<Item = &Held> {
         self.held.values().filter(|held| held.stored)

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::elsewhere::{Seen, Stranger};
+use super::elsewhere::{LeftOver, Seen, Stranger};
 use super::outbound::Outbound;
 use super::pace::Pace;
 use super::{Assignment, Progress, ToWorker};
@@ -39,8 +39,8 @@ pub(super) struct State {
     pub(super) elsewhere: BTreeMap<SessionId, Stranger>,
     /// What was heard of sessions of other processes, those of whom the Store has not told us yet among them.
     pub(super) seen: BTreeMap<SessionId, Seen>,
-    /// Workers of other processes to which waiting jobs are left, since when they did not say a word.
-    pub(super) left: BTreeMap<SessionId, Instant>,
+    /// Waiting jobs that are left to workers of other processes.
+    pub(super) left: LeftOver,
     /// Other processes may have workers on the same Store.
     pub(super) has_neighbours: bool,
     /// Own sessions of which others should hear before the next beat.
@@ -167,6 +167,15 @@ pub(crate) enum Freed {
     PlaceAndLimits,
 }
 
+/// How a worker went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// It was drained, had nothing left, and went.
+    Left,
+    /// It was not heard of for too long.
+    Silent,
+}
+
 /// What became of the wish for a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -187,7 +196,7 @@ impl Edge {
             roster: Roster::new(routing),
             elsewhere: BTreeMap::new(),
             seen: BTreeMap::new(),
-            left: BTreeMap::new(),
+            left: LeftOver::default(),
             has_neighbours,
             news: BTreeSet::new(),
             told: told.clone(),
@@ -484,11 +493,20 @@ impl Edge {
         self.state.lock().sessions.get(id).is_some_and(|session| session.epoch >= epoch)
     }
 
-    /// Sessions nothing was heard of for `lost_after`, or as long as theirs are borne with.
-    pub(crate) fn silent(&self, lost_after: Duration) -> Vec<(SessionId, u64)> {
+    /// Sessions whose workers are gone: those that left, and those of which nothing was heard for `lost_after`, or for as long as
+    /// theirs are borne with.
+    pub(crate) fn gone(&self, lost_after: Duration) -> Vec<(SessionId, u64, Gone)> {
         let state = self.state.lock();
-        let is_silent = |session: &Session| session.heard_at.elapsed() > session.profile.lost_after(lost_after);
-        state.sessions.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (id.clone(), s.epoch)).collect()
+        let gone = |(id, session): (&SessionId, &Session)| {
+            let is_silent = session.heard_at.elapsed() > session.profile.lost_after(lost_after);
+            let gone = match session.is_dismissed() {
+                true if is_silent || !session.is_attached() => Gone::Left,
+                _ if is_silent => Gone::Silent,
+                _ => return None,
+            };
+            Some((id.clone(), session.epoch, gone))
+        };
+        state.sessions.iter().filter_map(gone).collect()
     }
 
     /// Held attempts whose time to start or to end was over at `now`, as far as their workers could tell us otherwise. One that

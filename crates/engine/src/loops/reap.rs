@@ -14,6 +14,7 @@ use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
 use crate::damage::Found;
+use crate::edge::Gone;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = Instant::now();
@@ -39,16 +40,20 @@ impl Inner {
         // What ended in time while the Store was away waits to be stored: it must not be called late.
         let overdue = if self.health.could_store_since(before) { self.reap_overdue(before).await } else { Ok(()) };
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
-        if !self.health.could_hear_since(before) {
-            return overdue;
-        }
-        for (session, epoch) in self.edge.silent(self.settings.lost_after) {
-            // The others are silent with the next tick too, unless they come back meanwhile. A round that takes too long would look
+        let hears = self.health.could_hear_since(before);
+        let gone = self.edge.gone(self.settings.lost_after).into_iter();
+        for (session, epoch, gone) in gone.filter(|(.., gone)| hears || *gone == Gone::Left) {
+            // The others are gone with the next tick too, unless they come back meanwhile. A round that takes too long would look
             // as if the process had stood still.
             if self.turns.left() == 0 || began.elapsed() >= self.settings.reap_every {
                 break;
             }
-            tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
+            match gone {
+                Gone::Left => tracing::info!(session = %session, "drained worker left"),
+                Gone::Silent => {
+                    tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
+                }
+            }
             self.close_each(&session, epoch).await?;
         }
         overdue

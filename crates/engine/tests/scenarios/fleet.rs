@@ -9,7 +9,7 @@ use lockgate_core::request::NewJob;
 use lockgate_core::worker::Load;
 use tokio::time::Instant;
 
-use super::stage::{Hand, Kind, Stage, job, pass};
+use super::stage::{Hand, Kind, Stage, caller, job, pass};
 
 const DIRECT: &str = "topics: {t: d}\npools: {d: {dispatch: direct}}\n";
 
@@ -154,5 +154,56 @@ async fn in_a_queue_pool_a_worker_over_its_limit_claims_last_and_still_claims() 
             let id = one.submit(long()).await;
             assert_eq!(sent_to(&one, &id).await, expected, "with the other worker far away: {far}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_died_with_many_idle_workers_costs_one_wait() {
+    let (stages, mut workers) = uneven(DIRECT).await;
+    let mut idle = Vec::new();
+    for n in 0..8 {
+        idle.push(Hand::attach_as(&stages[1].engine, &format!("idle-{n}"), &Kind::of("d", &["*"], 40)).await);
+    }
+    let mut all: Vec<&mut Hand> = workers.iter_mut().chain(&mut idle).collect();
+    beat_for(&mut all, Duration::from_secs(7)).await;
+    stages[1].kill();
+    let died = Instant::now();
+    let id = stages[0].submit(long()).await;
+    assert_eq!(sent_to(&stages[0], &id).await, "busy");
+    assert!(died.elapsed() <= Duration::from_secs(1), "it waits once, not for every worker: {:?}", died.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_says_overloaded_at_whichever_gateway_the_overloaded_workers_are() {
+    let one = Stage::shared();
+    let other = one.beside();
+    one.pools(DIRECT).await;
+    pass(Duration::from_secs(6)).await;
+    let mut hot = Hand::attach_as(&other.engine, "hot", &Kind::of("d", &["*"], 4)).await;
+    for _ in 0..7 {
+        hot.beat_with(Load { cpu: Some(95), gpu: None, memory: None }).await;
+        pass(Duration::from_secs(1)).await;
+    }
+    let id = one.submit(long()).await;
+    for stage in [&one, &other] {
+        hot.beat_with(Load { cpu: Some(95), gpu: None, memory: None }).await;
+        pass(Duration::from_millis(200)).await;
+        let why = stage.engine.why(&caller(), &id).await.expect("explained");
+        assert_eq!(why.reason, "pool_overloaded", "{why:?}");
+        assert_eq!(why.pools[0].workers[0].verdict, "overloaded:cpu");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_worker_that_holds_nothing_leaves_at_once_and_is_not_silent() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 2).await;
+    worker.beat().await;
+    worker.drain().await;
+    drop(worker);
+    let left = Instant::now();
+    while !stage.engine.workers().is_empty() {
+        pass(Duration::from_millis(100)).await;
+        assert!(left.elapsed() < Duration::from_secs(5), "it is not waited for until it was silent for too long");
     }
 }

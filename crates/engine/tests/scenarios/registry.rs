@@ -86,7 +86,7 @@ async fn a_process_that_starts_knows_how_workers_fare_within_a_second() {
     assert_eq!((view.status, view.busy, view.load), (WorkerStatus::Elsewhere, 2, HOT));
     let why = late.engine.why(&caller(), &third).await.expect("explained");
     let seen: Vec<&Considered> = why.pools.iter().flat_map(|pool| &pool.workers).collect();
-    assert_eq!(seen.iter().map(|seen| (seen.verdict.as_str(), seen.free_slots)).collect::<Vec<_>>(), [("elsewhere", 0)]);
+    assert_eq!(seen.iter().map(|seen| (seen.verdict.as_str(), seen.free_slots)).collect::<Vec<_>>(), [("busy", 0)]);
     assert_eq!(why.reason, "workers_busy");
     assert!((late.number("lockgate_workers_warm") - 1.0).abs() < f64::EPSILON);
     assert!(late.job(&waits).await.state().is_held());

@@ -188,13 +188,13 @@ fn lasting(worker: &Candidate, pool: &Pool, shape: &Shape) -> Option<String> {
 
 fn passing(worker: &Candidate, pool: &Pool) -> Option<String> {
     match worker.away {
-        Some(Away::Elsewhere | Away::Unheard) => return Some("elsewhere".into()),
         Some(Away::Detached) => return Some("detached".into()),
         Some(Away::Draining) => return Some("draining".into()),
-        None => {}
+        Some(Away::Elsewhere | Away::Unheard) | None => {}
     }
     let over = over(worker, pool).filter(|_| pool.dispatch == DispatchMode::Direct);
-    over.or_else(|| (worker.active >= worker.capacity).then(|| "busy".into()))
+    let loaded = over.or_else(|| (worker.active >= worker.capacity).then(|| "busy".into()));
+    loaded.or_else(|| worker.away.map(|_| "elsewhere".into()))
 }
 
 fn over(worker: &Candidate, pool: &Pool) -> Option<String> {

@@ -53,6 +53,8 @@ fn every_code_is_reached() {
         (&[], vec![detached.clone()], "job.x", "workers_away"),
         (&[], vec![away(free("w", "d1", 1), Away::Elsewhere)], "job.x", "workers_busy"),
         (&[], vec![detached.clone(), overloaded(free("v", "d2", 1))], "job.x", "pool_overloaded"),
+        (&[], vec![away(overloaded(free("w", "d1", 1)), Away::Elsewhere)], "job.x", "pool_overloaded"),
+        (&[], vec![away(overloaded(free("w", "d1", 1)), Away::Unheard)], "job.x", "pool_overloaded"),
         (&[], vec![overloaded(free("v", "d1", 1)), busy], "mixed.x", "workers_busy"),
         (&[], vec![detached, free("v", "d2", 1)], "job.x", "placed"),
         (&[("d1", Paused)], vec![free("v", "d2", 1)], "job.x", "pool_paused"),

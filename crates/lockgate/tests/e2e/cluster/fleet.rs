@@ -35,6 +35,7 @@ impl Drop for Holder {
 }
 
 impl Holder {
+    /// Attached, with nothing in its hands.
     async fn attach(name: &'static str, gateway: &Server) -> Self {
         let (outbound, messages) = unbounded();
         let hello = v1::Hello {
@@ -81,8 +82,14 @@ async fn live(
                 let inventory: Vec<v1::Held> = held.lock().values().cloned().collect();
                 let active_jobs = u32::try_from(inventory.len()).expect("few");
                 let cpu_load = Some(cpu.load(Ordering::Relaxed));
-                let beat =
-                    v1::Beat { highest_assignment: highest, inventory, number, active_jobs, cpu_load, ..v1::Beat::default() };
+                let beat = v1::Beat {
+                    highest_assignment: highest,
+                    inventory,
+                    number,
+                    active_jobs,
+                    cpu_load,
+                    ..v1::Beat::default()
+                };
                 v1::WorkerMessage { beat: Some(beat), ..v1::WorkerMessage::default() }
             }
             Some(Ok(Some(message))) => {
@@ -231,4 +238,54 @@ async fn a_healthy_worker_that_jobs_prefer_gets_all_of_them_whichever_gateway_ta
             assert_eq!(honoured, 20, "{pools} through gateway {gateway}: preferring {name}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_hangs_with_many_idle_workers_costs_one_wait() {
+    let mut fleet = Fleet::uneven(DIRECT, 25).await;
+    let names = ["idle-1", "idle-2", "idle-3", "idle-4", "idle-5", "idle-6", "idle-7", "idle-8"];
+    let mut more = Vec::new();
+    for name in names {
+        more.push(Holder::attach(name, &fleet.gateways[1]).await);
+    }
+    fleet.gateways[0].wait_for_output(&["--json", "workers"], "idle-8").await;
+    let (id, got) = fleet.placed(0, &[("preferred_worker_id", "idle")]).await;
+    assert_eq!(got, "idle", "the gateways hear each other");
+    fleet.cancel(vec![id]).await;
+    fleet.gateways[1].pause().await;
+    let began = Instant::now();
+    let (_, got) = fleet.placed(0, &[]).await;
+    println!("placed beside a gateway that hangs after {:?}", began.elapsed());
+    assert_eq!(got, "busy");
+    assert!(began.elapsed() < Duration::from_secs(3), "nine waits would take 4.5 s: {:?}", began.elapsed());
+}
+
+/// Waits until a gateway has heard that both workers are hot.
+async fn wait_until_hot(gateway: &Server) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let output = gateway.cli(&["workers"]).await;
+        if String::from_utf8_lossy(&output.stdout).matches("cpu 95%").count() == 2 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{output:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_of_a_direct_pool_that_are_over_90_percent_get_nothing_and_both_gateways_say_so() {
+    let mut fleet = Fleet::uneven(DIRECT, 1).await;
+    for worker in &fleet.workers {
+        worker.cpu.store(95, Ordering::Relaxed);
+    }
+    for gateway in &fleet.gateways {
+        wait_until_hot(gateway).await;
+    }
+    submit(&mut fleet.clients[0], vec![job("waits", "t", "null")]).await.expect("taken");
+    for gateway in &fleet.gateways {
+        gateway.wait_for_output(&["why", "waits"], "pool_overloaded").await;
+    }
+    fleet.workers[IDLE].cpu.store(10, Ordering::Relaxed);
+    let got = wait_for(|| fleet.workers.iter().find(|worker| worker.has("waits")).map(|worker| worker.name)).await;
+    assert_eq!(got, Some("idle"), "it cooled down");
 }
