@@ -95,6 +95,10 @@ impl Link {
         opened.map_err(|error| ConnectError::Client(error.to_string()))
     }
 
+    pub(crate) fn lapsed(&self) -> &Lapsed {
+        &self.lapsed
+    }
+
     /// A connection on which a subscription has ended is not sound: what it was for does not come in.
     pub(crate) fn health(&self) -> Health {
         let health = self.health.borrow().clone();

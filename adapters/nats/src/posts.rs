@@ -62,10 +62,24 @@ impl Posts {
         Ok(Self { stop, listening })
     }
 
+    /// Waits until the listener ends although it was not stopped. Until this process starts again, workers here are not heard.
+    pub async fn ended(&mut self) -> String {
+        ended(&mut self.listening, "the listener for workers on NATS").await
+    }
+
     /// Takes no more hellos, and finishes those that are being answered.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         while self.listening.join_next().await.is_some() {}
+    }
+}
+
+/// Waits until a task ends; says how. Without tasks it never does.
+pub(crate) async fn ended(tasks: &mut JoinSet<()>, what: &str) -> String {
+    match tasks.join_next().await {
+        Some(Ok(())) => format!("{what} ended by itself"),
+        Some(Err(error)) => format!("{what} ended badly: {error}"),
+        None => std::future::pending().await,
     }
 }
 
@@ -91,11 +105,13 @@ impl Listener {
                 heard = self.words.next() => match heard {
                     Heard::Message(message) => self.hear(&message),
                     Heard::Again => self.crew.deaf(),
+                    Heard::Gone => return,
                 },
                 heard = self.hellos.next() => match heard {
                     Heard::Message(message) => self.greet(&message),
                     // Workers that got no welcome say hello again.
                     Heard::Again => {}
+                    Heard::Gone => return,
                 },
                 Some(_) = self.answering.join_next() => {}
             }

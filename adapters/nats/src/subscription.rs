@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::{Client, Message, SubscribeError, Subscriber};
@@ -12,18 +13,30 @@ use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Between two tries to subscribe again.
+/// From the end of a subscription until it is made again, so that one that ends at once does not keep a core busy.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Subjects whose subscriptions have ended and are not in force again.
-#[derive(Clone, Default)]
-pub(crate) struct Lapsed(Arc<Mutex<BTreeSet<String>>>);
+/// The subscriptions of one connection that have ended. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lapsed(Arc<Record>);
+
+#[derive(Debug, Default)]
+struct Record {
+    /// Subjects whose subscriptions are not in force again.
+    subjects: Mutex<BTreeSet<String>>,
+    ended: AtomicU64,
+}
 
 impl Lapsed {
     /// Why messages do not come in although the server is there.
     pub(crate) fn why(&self) -> Option<String> {
-        let subject = self.0.lock().first().cloned()?;
+        let subject = self.0.subjects.lock().first().cloned()?;
         Some(format!("the subscription to {subject} has ended and is not in force again yet"))
+    }
+
+    /// Subscriptions that ended although they were still wanted.
+    pub(crate) fn ended(&self) -> u64 {
+        self.0.ended.load(Ordering::Relaxed)
     }
 }
 
@@ -32,6 +45,8 @@ pub(crate) enum Heard {
     Message(Message),
     /// The subscription had ended and is in force again: messages may have been missed.
     Again,
+    /// The subscription has ended and cannot be made again: the client's own task has ended. Only a new connection helps.
+    Gone,
 }
 
 pub(crate) struct Subscription {
@@ -42,6 +57,7 @@ pub(crate) struct Subscription {
     lapsed: Lapsed,
     /// When to subscribe again; None while the subscription is in force.
     again_at: Option<Instant>,
+    is_gone: bool,
 }
 
 impl Subscription {
@@ -52,38 +68,42 @@ impl Subscription {
         lapsed: Lapsed,
     ) -> Result<Self, SubscribeError> {
         let subscriber = subscribe(client, &subject, queue.as_ref()).await?;
-        Ok(Self { client: client.clone(), subject, queue, subscriber, lapsed, again_at: None })
+        Ok(Self { client: client.clone(), subject, queue, subscriber, lapsed, again_at: None, is_gone: false })
     }
 
-    /// Loses nothing when it is dropped before it is ready.
+    /// Loses nothing when it is dropped before it is ready. After [`Heard::Gone`] it is never ready.
     pub(crate) async fn next(&mut self) -> Heard {
-        loop {
-            let Some(again_at) = self.again_at else {
-                match self.subscriber.next().await {
-                    Some(message) => return Heard::Message(message),
-                    None => self.has_ended(),
-                }
-                continue;
-            };
+        if self.is_gone {
+            std::future::pending::<()>().await;
+        }
+        if self.again_at.is_none() {
+            match self.subscriber.next().await {
+                Some(message) => return Heard::Message(message),
+                None => self.has_ended(),
+            }
+        }
+        if let Some(again_at) = self.again_at {
             tokio::time::sleep_until(again_at).await;
-            match subscribe(&self.client, &self.subject, self.queue.as_ref()).await {
-                Ok(subscriber) => {
-                    tracing::info!(subject = self.subject, "the subscription is in force again");
-                    (self.subscriber, self.again_at) = (subscriber, None);
-                    self.lapsed.0.lock().remove(&self.subject);
-                    return Heard::Again;
-                }
-                Err(error) => {
-                    tracing::error!(subject = self.subject, %error, "a NATS subscription cannot be made again");
-                    self.again_at = Some(Instant::now() + AGAIN_AFTER);
-                }
+        }
+        match subscribe(&self.client, &self.subject, self.queue.as_ref()).await {
+            Ok(subscriber) => {
+                tracing::info!(subject = self.subject, "a NATS subscription is in force again");
+                (self.subscriber, self.again_at) = (subscriber, None);
+                self.lapsed.0.subjects.lock().remove(&self.subject);
+                Heard::Again
+            }
+            Err(error) => {
+                tracing::error!(subject = self.subject, %error, "a NATS subscription has ended and cannot be made again");
+                self.is_gone = true;
+                Heard::Gone
             }
         }
     }
 
     fn has_ended(&mut self) {
         tracing::error!(subject = self.subject, "a NATS subscription has ended; it is made again");
-        self.lapsed.0.lock().insert(self.subject.clone());
+        self.lapsed.0.ended.fetch_add(1, Ordering::Relaxed);
+        self.lapsed.0.subjects.lock().insert(self.subject.clone());
         self.again_at = Some(Instant::now() + AGAIN_AFTER);
     }
 
@@ -110,7 +130,12 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.lapsed.0.lock().remove(&self.subject);
+        if std::thread::panicking() {
+            // Its reader died: nothing comes in on this subject any more.
+            self.has_ended();
+        } else if !self.is_gone {
+            self.lapsed.0.subjects.lock().remove(&self.subject);
+        }
     }
 }
 
@@ -142,5 +167,24 @@ mod tests {
         client.publish("bell", "rung".into()).await.expect("published");
         let Heard::Message(message) = subscription.next().await else { panic!("a message is heard") };
         assert_eq!(&*message.payload, b"rung");
+        assert_eq!(lapsed.ended(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_subscription_of_a_client_that_has_ended_is_gone_for_good() {
+        let server = Nats::start().expect("NATS starts");
+        let client = async_nats::connect(server.url()).await.expect("connected");
+        let lapsed = Lapsed::default();
+        let open = Subscription::open(&client, "bell".to_owned(), None, lapsed.clone());
+        let mut subscription = open.await.expect("subscribed");
+        // Ends every subscription, and then the client's own task.
+        client.drain().await.expect("drained");
+        let mut heard = subscription.next().await;
+        while matches!(heard, Heard::Again) {
+            heard = subscription.next().await;
+        }
+        assert!(matches!(heard, Heard::Gone));
+        drop(subscription);
+        assert!(lapsed.why().is_some_and(|why| why.contains("bell")), "{:?}", lapsed.why());
     }
 }

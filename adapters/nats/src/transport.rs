@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::error::ConnectError;
 use crate::link::{Health, Link, Purpose};
 use crate::options::Options;
-use crate::subscription::Subscription;
+use crate::subscription::{Lapsed, Subscription};
 
 /// Publishes that wait for their acknowledgement. Many thousands starve the consumers of the same stream.
 const UNACKNOWLEDGED_MAX: usize = 1_000;
@@ -63,6 +63,10 @@ impl Transport {
 
     pub(crate) async fn subscribe(&self, subject: String, queue: Option<&str>) -> Result<Subscription, ConnectError> {
         self.link.subscribe(subject, queue).await
+    }
+
+    pub(crate) fn lapsed(&self) -> Lapsed {
+        self.link.lapsed().clone()
     }
 
     pub(crate) fn jetstream(&self) -> &Context {

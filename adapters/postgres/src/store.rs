@@ -12,9 +12,9 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated, SessionRow,
-    Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries, Unattached,
-    Unreadable, Upkeep,
+    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated, Pinned,
+    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries,
+    Unattached, Unreadable, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -394,5 +394,9 @@ impl Upkeep for PostgresStore {
         ask!(self, Reads, conn => desk::beat(conn))?;
         ask!(self, Reads, conn => reads::backlog(conn, self.now(), 1))?;
         Ok(())
+    }
+
+    async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
+        ask!(self, Reads, conn => reads::pinned(conn))
     }
 }

@@ -19,6 +19,8 @@ pub struct ConnectionMetrics {
     pub(crate) open: Gauge,
     pub(crate) full: Counter,
     pub(crate) refused: Counter,
+    pub(crate) dismissed: Counter,
+    pub(crate) unaccepted: Counter,
     pub(crate) handshakes_failed: Counter,
     answers: Family<ByAnswer, Counter>,
 }
@@ -28,6 +30,14 @@ const FULL: (&str, &str) =
     ("lockgate_connections_full", "Times that new connections had to wait because as many as allowed were open");
 const REFUSED: (&str, &str) =
     ("lockgate_connections_refused", "Connections closed at once because their network had as many as it may have");
+const DISMISSED: (&str, &str) = (
+    "lockgate_connections_dismissed",
+    "Idle connections asked to leave because few places were free, to make room for new ones",
+);
+const UNACCEPTED: (&str, &str) = (
+    "lockgate_connections_unaccepted",
+    "Times that the system did not hand over a new connection, for lack of file descriptors",
+);
 const HANDSHAKES: (&str, &str) = ("lockgate_tls_handshakes_failed", "Connections that ended before TLS was agreed on");
 const ANSWERS: (&str, &str) =
     ("lockgate_api_requests", "Requests answered, by how: failed ones are the server's fault, refused ones the caller's");
@@ -37,11 +47,13 @@ const OUTCOMES: [&str; 3] = ["ok", "refused", "failed"];
 
 impl ConnectionMetrics {
     /// Name as it is scraped, type, labels and meaning of every family.
-    pub fn described() -> [(String, &'static str, &'static str, &'static str); 5] {
+    pub fn described() -> [(String, &'static str, &'static str, &'static str); 7] {
         [
             (OPEN.0.to_owned(), "gauge", "", OPEN.1),
             (format!("{}_total", FULL.0), "counter", "", FULL.1),
             (format!("{}_total", REFUSED.0), "counter", "", REFUSED.1),
+            (format!("{}_total", DISMISSED.0), "counter", "", DISMISSED.1),
+            (format!("{}_total", UNACCEPTED.0), "counter", "", UNACCEPTED.1),
             (format!("{}_total", HANDSHAKES.0), "counter", "", HANDSHAKES.1),
             (format!("{}_total", ANSWERS.0), "counter", "door, outcome", ANSWERS.1),
         ]
@@ -51,6 +63,8 @@ impl ConnectionMetrics {
         registry.register(OPEN.0, OPEN.1, self.open.clone());
         registry.register(FULL.0, FULL.1, self.full.clone());
         registry.register(REFUSED.0, REFUSED.1, self.refused.clone());
+        registry.register(DISMISSED.0, DISMISSED.1, self.dismissed.clone());
+        registry.register(UNACCEPTED.0, UNACCEPTED.1, self.unaccepted.clone());
         registry.register(HANDSHAKES.0, HANDSHAKES.1, self.handshakes_failed.clone());
         registry.register(ANSWERS.0, ANSWERS.1, self.answers.clone());
         // A rate sees nothing of a series that begins with its first count, and a part of nothing is no number.

@@ -3,12 +3,14 @@
 //! Rejected: one merged router. Both sides answer unknown paths in their own way, gRPC with UNIMPLEMENTED and REST with
 //! a problem document, and a router has one fallback.
 
+mod idle;
 mod opening;
 mod places;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +19,13 @@ use axum::{BoxError, Router};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::server::conn::auto::{Builder, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::auth::{self, Gate};
@@ -33,10 +35,12 @@ use crate::metrics::ConnectionMetrics;
 use crate::peer::{PeerAddress, PeerCertificate};
 use crate::tls::Tls;
 use crate::{grpc, rest};
+use idle::Presence;
 use opening::Opening;
 use places::{Guest, Places};
 
-/// Calls under way at shutdown may take this long; then their connections are cut.
+/// Calls under way at shutdown may take this long; then their connections are cut. An idle connection that has to make room for others
+/// has as long to say goodbye.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Pause after a failed accept: out of file descriptors, for instance, does not get better by spinning.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -110,7 +114,7 @@ pub(crate) async fn serve(
         tokio::spawn(closing.clone().run_until_cancelled_owned(tls.watch()));
     }
     let host = Arc::new(host);
-    let graceful = GracefulShutdown::new();
+    let connections = TaskTracker::new();
     let places = Places::new(&host.reception);
     tokio::pin!(shutdown);
     loop {
@@ -120,16 +124,17 @@ pub(crate) async fn serve(
             accepted = places.accept(&listener) => accepted,
         };
         match accepted {
-            Ok(guest) => drop(tokio::spawn(host.clone().receive(guest, graceful.watcher()))),
+            Ok(guest) => drop(connections.spawn(host.clone().receive(guest))),
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                places.failed(&error);
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
     }
     drop(listener);
     closing.cancel();
-    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+    connections.close();
+    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
         tracing::info!("calls that were still under way at shutdown are cut off");
         cut.cancel();
     }
@@ -145,46 +150,84 @@ struct Host {
 }
 
 impl Host {
-    async fn receive(self: Arc<Self>, guest: Guest, watcher: Watcher) {
-        let Guest { stream, address, place: _place } = guest;
-        match &self.reception.tls {
-            None => self.converse(stream, Peer { address, certificate: None }, watcher).await,
-            Some(tls) => match self.closing.run_until_cancelled(tls.greet(stream)).await {
-                Some(Ok(Some((stream, certificate)))) => self.converse(stream, Peer { address, certificate }, watcher).await,
-                Some(Err(error)) => {
-                    self.reception.metrics.handshakes_failed.inc();
-                    tracing::debug!(%address, %error, "a connection ended before TLS was agreed on");
-                }
-                Some(Ok(None)) | None => {}
-            },
+    async fn receive(self: Arc<Self>, guest: Guest) {
+        let Guest { stream, address, place: _place, presence } = guest;
+        let Some(tls) = &self.reception.tls else {
+            return self.converse(stream, Peer { address, certificate: None }, &presence).await;
+        };
+        let greeted = tokio::select! {
+            biased;
+            () = self.closing.cancelled() => return,
+            () = presence.dismissed() => return,
+            greeted = tls.greet(stream) => greeted,
+        };
+        match greeted {
+            Ok(Some((stream, certificate))) => self.converse(stream, Peer { address, certificate }, &presence).await,
+            Ok(None) => {}
+            Err(error) => {
+                self.reception.metrics.handshakes_failed.inc();
+                tracing::debug!(%address, %error, "a connection ended before TLS was agreed on");
+            }
         }
     }
 
-    async fn converse<S>(&self, stream: S, peer: Peer, watcher: Watcher)
+    async fn converse<S>(&self, stream: S, peer: Peer, presence: &Presence)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (doors, metrics) = (self.doors.clone(), self.reception.metrics.clone());
+        let (doors, metrics, here) = (self.doors.clone(), self.reception.metrics.clone(), presence.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             peer.introduce(&mut request);
             let (doors, metrics) = (doors.clone(), metrics.clone());
             // Probes ask how the server is; that it says so is no failed request.
             let counts = !matches!(request.uri().path(), "/healthz" | "/readyz");
             let is_grpc = is_grpc(&request);
+            let call = here.call();
             async move {
                 let response = doors.answer(request).await?;
                 if counts {
                     metrics.answered(is_grpc, &response);
                 }
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(call.until_the_end_of(response))
             }
         });
         let stream = TokioIo::new(Opening::new(stream, HEAD_WITHIN));
-        let connection = self.builder.serve_connection(stream, service).into_owned();
-        let ended = self.cut.run_until_cancelled(watcher.watch(connection)).await;
-        if let Some(Err(error)) = ended {
+        let connection = pin!(self.builder.serve_connection(stream, service));
+        if let Some(Err(error)) = self.cut.run_until_cancelled(self.attend(connection, presence)).await {
             tracing::debug!(error = &*error, "a connection ended badly");
         }
+    }
+
+    /// Until the connection ends: by itself, with the server, or to make room. What is under way on it is finished first.
+    async fn attend<C: Conversation>(&self, mut connection: Pin<&mut C>, presence: &Presence) -> Result<(), BoxError> {
+        tokio::select! {
+            ended = &mut connection => return ended,
+            () = self.closing.cancelled() => {}
+            () = presence.dismissed() => {}
+        }
+        connection.as_mut().say_goodbye();
+        match tokio::time::timeout(DRAIN, &mut connection).await {
+            Ok(ended) => ended,
+            // The other end does not answer to a goodbye.
+            Err(_) if presence.is_idle() => Ok(()),
+            Err(_) => connection.await,
+        }
+    }
+}
+
+/// A connection that can be asked to end when its calls are done.
+trait Conversation: Future<Output = Result<(), BoxError>> {
+    fn say_goodbye(self: Pin<&mut Self>);
+}
+
+impl<I, S> Conversation for Connection<'_, I, S, TokioExecutor>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+{
+    fn say_goodbye(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
     }
 }
 

@@ -37,7 +37,7 @@ pub use spans::Spans;
 pub use store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Credentials, Cursor, DagRow,
     DeadLetterQuery, EdgeRow, Erased, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing,
-    LogLine, MemoKey, Met, Misread, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, RunChange, RunKey, RunQuery,
+    LogLine, MemoKey, Met, Misread, NewDag, NewsRow, OutboxEntry, OutboxRow, Outdated, Pinned, RunChange, RunKey, RunQuery,
     RunRefusal, Runs, ScheduleChange, Schedules, SessionRow, Sessions, SlotQuery, SnapshotKind, SnapshotRow, Snapshots,
     Store, StoreError, Taken, Tenants, Timelines, Told, Totals, Trail, Tries, TurnConflict, Unattached, Unreadable, Upkeep,
     Usage, has_labels, in_parts,

@@ -13,8 +13,8 @@ use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::memory::MemoryStore;
 use lockgate_ports::{
     Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage, JobDetail, JobQuery,
-    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, SessionRow, Sessions, StoreError, Taken,
-    Timelines, Totals, Tries, Unattached, Upkeep,
+    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Pinned, SessionRow, Sessions, StoreError,
+    Taken, Timelines, Totals, Tries, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -405,5 +405,10 @@ impl Upkeep for FaultyStore {
     async fn check(&self) -> Result<(), StoreError> {
         self.before().await?;
         self.disk.check().await
+    }
+
+    async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
+        self.before().await?;
+        self.disk.pinned().await
     }
 }

@@ -44,6 +44,8 @@ pub struct Counters {
     pub received: u64,
     /// Never left, because NATS was away or too slow.
     pub dropped: u64,
+    /// Subscriptions that ended and were made again.
+    pub lapsed: u64,
 }
 
 #[derive(Default)]
@@ -83,7 +85,12 @@ impl NatsBus {
     pub fn counters(&self) -> Counters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Counts { published, received, dropped } = &*self.counts;
-        Counters { published: read(published), received: read(received), dropped: read(dropped) }
+        Counters {
+            published: read(published),
+            received: read(received),
+            dropped: read(dropped),
+            lapsed: self.link.lapsed().ended(),
+        }
     }
 
     fn publish(&self, ring: &Ring) {
@@ -142,9 +149,14 @@ impl Bus for NatsBus {
 
 async fn listen(mut rung: Subscription, ears: Arc<Ears>, counts: Arc<Counts>) {
     loop {
-        let Heard::Message(message) = rung.next().await else {
-            ears.ring_all();
-            continue;
+        let message = match rung.next().await {
+            Heard::Message(message) => message,
+            Heard::Again => {
+                ears.ring_all();
+                continue;
+            }
+            // Told of as a bus that is away: the loops look by themselves, more slowly.
+            Heard::Gone => return,
         };
         counts.received.fetch_add(1, Ordering::Relaxed);
         match Ring::read(&message.payload) {
@@ -157,8 +169,12 @@ async fn listen(mut rung: Subscription, ears: Arc<Ears>, counts: Arc<Counts>) {
 
 async fn read_posts(mut posted: Subscription, ears: Arc<Ears>) {
     loop {
-        // Processes say anew what they see of their workers, so nothing has to be made up for after a gap.
-        let Heard::Message(message) = posted.next().await else { continue };
+        let message = match posted.next().await {
+            Heard::Message(message) => message,
+            // Processes say anew what they see of their workers, so a gap closes by itself.
+            Heard::Again => continue,
+            Heard::Gone => return,
+        };
         match posts::read(&message.payload) {
             Some(seen) => ears.saw_from_afar(seen),
             // From another release, most likely: less is known of its workers.

@@ -54,8 +54,12 @@ impl<D: Door> Desk<D> {
                 _ = stop.wait_for(|stop| *stop) => break,
                 next = self.questions.next() => next,
             };
-            // Questions that were missed are asked again, and those of a stream come from there.
-            let Heard::Message(first) = next else { continue };
+            let first = match next {
+                Heard::Message(first) => first,
+                // Questions that were missed are asked again, and those of a stream come from there.
+                Heard::Again => continue,
+                Heard::Gone => return,
+            };
             let batch = std::iter::once(first).chain(self.ready()).collect();
             self.take(batch).await;
         }

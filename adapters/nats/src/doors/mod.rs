@@ -30,6 +30,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::error::ConnectError;
+use crate::posts::ended;
+use crate::subscription::Lapsed;
 use crate::transport::Transport;
 use desk::Desk;
 use door::{Door, Results, Submits};
@@ -84,6 +86,8 @@ pub struct DoorCounters {
     pub dead: u64,
     /// In hand now because something is away or full.
     pub held: u64,
+    /// Subscriptions of the connection that ended and were made again.
+    pub lapsed: u64,
 }
 
 /// Open until stopped or dropped.
@@ -101,7 +105,8 @@ impl Doors {
         ingress: Arc<dyn Ingress>,
         guard: Arc<dyn Guard>,
     ) -> Result<Self, ConnectError> {
-        let hall = Arc::new(Hall { transport, terms, ingress, guard: Guarded(guard), counts: Arc::default() });
+        let counts = Arc::new(Counts { lapsed: transport.lapsed(), ..Counts::default() });
+        let hall = Arc::new(Hall { transport, terms, ingress, guard: Guarded(guard), counts });
         let (stop, _) = watch::channel(false);
         let mut doors = Self { counts: Arc::clone(&hall.counts), stop, open: JoinSet::new() };
         if served.submits {
@@ -133,6 +138,11 @@ impl Doors {
         move || counts.read()
     }
 
+    /// Waits until a door ends although it was not stopped. Until this process starts again, nothing comes in there.
+    pub async fn ended(&mut self) -> String {
+        ended(&mut self.open, "a door for messages of NATS").await
+    }
+
     /// Finishes what is being taken and gives the rest back, for others to have at once.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
@@ -156,18 +166,20 @@ struct Counts {
     doubled: AtomicU64,
     dead: AtomicU64,
     held: AtomicU64,
+    lapsed: Lapsed,
 }
 
 impl Counts {
     fn read(&self) -> DoorCounters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Self { answered, committed, doubled, dead, held } = self;
+        let Self { answered, committed, doubled, dead, held, lapsed } = self;
         DoorCounters {
             answered: read(answered),
             committed: read(committed),
             doubled: read(doubled),
             dead: read(dead),
             held: read(held),
+            lapsed: lapsed.ended(),
         }
     }
 

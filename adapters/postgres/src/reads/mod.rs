@@ -21,7 +21,7 @@ pub(crate) use names::{run_of_key, taken};
 pub(crate) use runs::{dag, dag_row, dags, list_runs, live_runs, load_runs, memos, news, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{
-    backlog, closed_holding, kept_tries, leases, open_edges, open_sessions, outbox, outbox_of, totals,
+    backlog, closed_holding, kept_tries, leases, open_edges, open_sessions, outbox, outbox_of, pinned, totals,
 };
 pub(crate) use tenants::{erasable, remains, tenants, usage};
 pub(crate) use trail::{active, audit, blocks, head, snapshot, snapshots};

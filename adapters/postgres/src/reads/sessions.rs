@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Totals, Unreadable};
+use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, Pinned, SessionRow, Totals, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -98,6 +98,23 @@ pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<B
     let (rows, oldest): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
     let oldest = Duration::from_millis(u64::try_from(oldest.unwrap_or_default()).unwrap_or_default());
     Ok(Backlog { rows: rows.unsigned_abs(), oldest })
+}
+
+/// What pins the xmin horizon, if something does.
+pub(crate) async fn pinned(conn: &mut Conn) -> Result<Option<Pinned>, Fault> {
+    let rows = conn.rows(include_str!("../../queries/horizon.sql"), &[]).await?;
+    rows.first().map(pinned_by).transpose()
+}
+
+fn pinned_by(row: &Row) -> Result<Pinned, Fault> {
+    let (seconds, transactions): (Option<i64>, Option<i64>) = (get(row, 1)?, get(row, 2)?);
+    let count = |n: i64| u64::try_from(n).unwrap_or_default();
+    Ok(Pinned {
+        holder: text(row, 0)?.to_string(),
+        held_for: seconds.map(|seconds| Duration::from_secs(count(seconds))),
+        transactions: transactions.map_or(0, count),
+        dead_rows: count(get(row, 3)?),
+    })
 }
 
 fn outbox_row(row: &Row) -> Result<OutboxRow, Fault> {

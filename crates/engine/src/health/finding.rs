@@ -1,8 +1,15 @@
 //! What is wrong, and what to do about it.
 
-use lockgate_ports::{Condition, StoreError};
+use std::time::Duration;
+
+use lockgate_ports::{Condition, Pinned, StoreError};
 
 use super::{Failing, HealthView, Stage, StoreState};
+
+/// What is read and reported on takes less; dead rows of a busy queue slow every claim after a few minutes.
+const PINNED_LONG: Duration = Duration::from_mins(5);
+/// Of what the Store does not know for how long it has been there.
+const PINNED_LONG_TRANSACTIONS: u64 = 1_000_000;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +36,12 @@ pub enum Trouble {
     KernelAway,
     BusAway,
     OutboxLate,
+    HorizonPinned,
     ClockJumped,
 }
 
 impl Trouble {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Leaving,
         Self::Starting,
         Self::StoreHanging,
@@ -49,6 +57,7 @@ impl Trouble {
         Self::KernelAway,
         Self::BusAway,
         Self::OutboxLate,
+        Self::HorizonPinned,
         Self::ClockJumped,
     ];
 
@@ -69,6 +78,7 @@ impl Trouble {
             Self::KernelAway => "kernel_away",
             Self::BusAway => "bus_away",
             Self::OutboxLate => "outbox_late",
+            Self::HorizonPinned => "horizon_pinned",
             Self::ClockJumped => "clock_jumped",
         }
     }
@@ -92,6 +102,7 @@ impl Trouble {
             | Self::KernelAway
             | Self::BusAway
             | Self::OutboxLate
+            | Self::HorizonPinned
             | Self::ClockJumped => false,
         }
     }
@@ -142,6 +153,10 @@ impl Trouble {
                 "look at the sink that is named: is it up, has it room, may we write to it? Messages wait in the Store until it \
                  takes them, and nothing of them is lost"
             }
+            Self::HorizonPinned => {
+                "end what is named (pg_terminate_backend, ROLLBACK PREPARED, pg_drop_replication_slot): until then PostgreSQL removes \
+                 none of the rows that ended since, and claims get slower with each of them"
+            }
             Self::ClockJumped => {
                 "set the clock of the machine that is named right, and look at its time service; work goes on by the time before the \
                  jump meanwhile. A clock that was wrong before and is right now is followed by itself after --clock-settle"
@@ -167,6 +182,7 @@ pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
         (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
         view.bus_away.clone().map(|why| (Trouble::BusAway, format!("the bus does not reach other processes: {why}"))),
         view.outbox_late.clone().map(|why| (Trouble::OutboxLate, why)),
+        view.pinned.as_ref().and_then(pinned),
         list(view.clocks.iter().cloned()).map(|why| (Trouble::ClockJumped, why)),
     ];
     found.into_iter().flatten().map(|(trouble, detail)| Finding { trouble, detail }).collect()
@@ -197,6 +213,17 @@ const fn trouble_of(error: &StoreError) -> Trouble {
         StoreError::Full(_) => Trouble::StoreFull,
         StoreError::Corrupt(_) => Trouble::StoreDamaged,
     }
+}
+
+fn pinned(pinned: &Pinned) -> Option<(Trouble, String)> {
+    let Pinned { holder, held_for, transactions, dead_rows } = pinned;
+    let since = match held_for {
+        Some(held_for) if *held_for >= PINNED_LONG => format!("{} s", held_for.as_secs()),
+        None if *transactions >= PINNED_LONG_TRANSACTIONS => format!("{transactions} transactions"),
+        Some(_) | None => return None,
+    };
+    let detail = format!("the xmin horizon has been held for {since} by {holder}: {dead_rows} dead rows of jobs are kept");
+    Some((Trouble::HorizonPinned, detail))
 }
 
 fn lanes(view: &HealthView) -> Option<(Trouble, String)> {

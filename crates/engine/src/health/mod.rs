@@ -10,7 +10,7 @@ mod pulse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_ports::{BreakerView, Condition, StoreError};
+use lockgate_ports::{BreakerView, Condition, Pinned, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -46,6 +46,8 @@ pub(crate) struct Watch {
     probe: probe::Probe,
     /// What became of the calls that clients and workers wait for.
     pub(crate) outcomes: Outcomes,
+    /// What held on to an old state of the Store when it was last asked.
+    pinned: Mutex<Option<Pinned>>,
 }
 
 impl Default for Watch {
@@ -56,6 +58,7 @@ impl Default for Watch {
             pulses: Mutex::default(),
             probe: probe::Probe::default(),
             outcomes: Outcomes::default(),
+            pinned: Mutex::default(),
         }
     }
 }
@@ -132,6 +135,8 @@ pub struct HealthView {
     pub bus_away: Option<String>,
     /// Why messages for outside are late, if they are and this process relays for all.
     pub outbox_late: Option<String>,
+    /// What holds on to an old state of the Store, however long.
+    pub pinned: Option<Pinned>,
     /// Clocks that jumped and are not followed: this machine's, the Store's.
     pub clocks: Vec<String>,
     pub kernel: KernelView,
@@ -189,13 +194,15 @@ impl Engine {
 impl Inner {
     /// Refuses new jobs while the Store is known to be damaged: it might take them and then not take their results.
     pub(crate) fn refuse_if_damaged(&self) -> Result<(), ApiError> {
-        match self.watch.probe.known().state {
-            StoreState::Refuses(StoreError::Corrupt(why)) => Err(ApiError::Unavailable(format!(
-                "new jobs are not accepted: the Store is damaged ({why}), and their results might not be stored; restore it as \
-                 docs/backup.md says"
-            ))),
-            _ => Ok(()),
-        }
+        let why = match (self.watch.probe.known().state, self.watch.outcomes.failing()) {
+            (StoreState::Refuses(StoreError::Corrupt(why)), _) => why,
+            (_, Some(Failing { error: StoreError::Corrupt(why), .. })) => why,
+            _ => return Ok(()),
+        };
+        Err(ApiError::Unavailable(format!(
+            "new jobs are not accepted: the Store is damaged ({why}), and their results might not be stored; restore it as \
+             docs/backup.md says"
+        )))
     }
 
     /// By what is known; asks nobody.
@@ -212,6 +219,7 @@ impl Inner {
             up_for: self.watch.began.elapsed(),
             store: StoreView { took: seen.took(), state: seen.state, failing: self.watch.outcomes.failing() },
             unreadable: self.health.damage(),
+            pinned: self.watch.pinned.lock().clone(),
             refused: self.health.refusal(),
             lanes: self.lanes.lock().clone(),
             lanes_ahead_of: self.config.behind_the_lanes(),

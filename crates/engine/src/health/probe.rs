@@ -13,13 +13,18 @@ use crate::Inner;
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
 /// An answer is good for so long: a question writes and waits for the disk, so many askers share one.
 const GOOD_FOR: Duration = Duration::from_secs(1);
+/// Without a caller who asks, the Store is asked this often: new jobs are refused while it is known to be damaged, and a fault of it is
+/// better known before a client meets it.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+/// The Store is asked this often what pins it. What counts is minutes.
+const LOOK_FOR_PINS_EVERY: Duration = Duration::from_secs(15);
 /// Longest wait of one who asks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How the Store is.
 #[derive(Clone, Debug)]
 pub enum StoreState {
-    /// Nobody asked yet.
+    /// Not asked yet.
     Unknown,
     /// It reads and writes.
     Answers,
@@ -102,18 +107,27 @@ impl Seen {
     }
 }
 
-/// Asks whenever somebody wants to know, until `stop`.
+/// Asks at once, whenever a caller wants to know, and every few seconds, until `stop`.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+    let mut looked_for_pins: Option<Instant> = None;
     loop {
+        let ask = async {
+            inner.ask_store().await;
+            if looked_for_pins.is_none_or(|at| at.elapsed() >= LOOK_FOR_PINS_EVERY) {
+                looked_for_pins = Some(Instant::now());
+                inner.look_for_pins().await;
+            }
+        };
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            () = inner.watch.probe.asked.notified() => {}
+            () = ask => {}
         }
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            () = inner.ask_store() => {}
+            () = inner.watch.probe.asked.notified() => {}
+            () = tokio::time::sleep(ASK_EVERY) => {}
         }
     }
 }
@@ -140,6 +154,21 @@ impl Inner {
             Err(error) => (StoreState::Refuses(error), known),
         };
         self.watch.probe.tell(Seen { state, began, ended, leases });
+    }
+
+    /// A Store that does not answer is told of by the question itself.
+    async fn look_for_pins(&self) {
+        if !matches!(self.watch.probe.known().state, StoreState::Answers) {
+            return;
+        }
+        match tokio::time::timeout(ANSWER_WITHIN, self.ports.store.pinned()).await {
+            Ok(Ok(pinned)) => {
+                self.metrics.health.pinned(pinned.as_ref());
+                *self.watch.pinned.lock() = pinned;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "the Store does not say what pins it"),
+            Err(_) => tracing::debug!("the Store did not say in time what pins it"),
+        }
     }
 
     async fn question(&self) -> Result<Vec<LeaseRow>, StoreError> {

@@ -1,9 +1,11 @@
-//! The metric family of what a process finds wrong with itself.
+//! Metric families of what a process finds wrong with itself and with its Store.
 
+use lockgate_ports::Pinned;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::Seconds;
 use super::catalogue::Catalogue;
 use crate::health::{Finding, Trouble};
 
@@ -15,6 +17,8 @@ struct ByCode {
 #[derive(Clone)]
 pub(crate) struct HealthMetrics {
     found: Family<ByCode, Gauge>,
+    held_for: Seconds,
+    dead_rows: Gauge,
 }
 
 impl HealthMetrics {
@@ -22,10 +26,21 @@ impl HealthMetrics {
         let found = Family::<ByCode, Gauge>::default();
         let help = "What this process finds wrong with itself: 1 while there is a finding with the code, else 0";
         registry.register("health", help, found.clone());
-        let metrics = Self { found };
+        let (held_for, dead_rows) = (Seconds::default(), Gauge::default());
+        let help = "For how long the oldest open transaction has held PostgreSQL's xmin horizon; 0 if none does";
+        registry.register("store_horizon_held_seconds", help, held_for.clone());
+        let help = "Dead rows of the tables of jobs while a transaction holds the xmin horizon: those since its begin cannot be removed";
+        registry.register("store_horizon_dead_rows", help, dead_rows.clone());
+        let metrics = Self { found, held_for, dead_rows };
         // Nothing found is an answer too: a series that is not there would say nothing.
         metrics.found(&[]);
         metrics
+    }
+
+    pub(crate) fn pinned(&self, pinned: Option<&Pinned>) {
+        let held_for = pinned.and_then(|pinned| pinned.held_for).unwrap_or_default();
+        self.held_for.set(held_for.as_secs_f64());
+        self.dead_rows.set(i64::try_from(pinned.map_or(0, |pinned| pinned.dead_rows)).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn found(&self, findings: &[Finding]) {

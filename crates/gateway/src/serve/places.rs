@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Reception;
+use super::idle::{Idlers, Presence};
 use crate::metrics::ConnectionMetrics;
 use crate::peer::PeerAddress;
 use crate::shares::{Part, Shares};
@@ -19,17 +20,26 @@ use crate::shares::{Part, Shares};
 /// One network may have one in so many places. Connections may be idle for as long as they like, so somebody who opens as
 /// many as there are places would lock out everybody, those who look whether the process lives among them.
 const SHARE_OF: usize = 8;
+/// While fewer places than one in so many are free, each new connection asks the one that has been idle for the longest to leave. So a
+/// new one finds a place at once, although the one that leaves has a moment to say goodbye.
+const KEPT_FREE_OF: usize = 16;
+/// A new connection without a place looks this often whether one has become idle.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What was sent and is not taken for this long ends a connection. A peer that never reads would hold its place for ever.
 const UNTAKEN_FOR: Duration = Duration::from_secs(60);
-/// Refusals are warned of this often and no more: whoever is refused may try again a thousand times a second.
+/// Refusals and failures are warned of this often and no more: they may come a thousand times a second.
 const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct Places {
     room: Arc<Semaphore>,
+    kept_free: usize,
+    idlers: Arc<Idlers>,
     shares: Option<Arc<Shares<IpAddr>>>,
     metrics: ConnectionMetrics,
-    /// When somebody was last told that connections are refused.
+    /// When the log last said that connections are refused.
     warned_at: Mutex<Option<Instant>>,
+    /// When the log last said that connections cannot be accepted.
+    failed_at: Mutex<Option<Instant>>,
 }
 
 /// Somebody at the door.
@@ -37,6 +47,7 @@ pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) address: SocketAddr,
     pub(super) place: Place,
+    pub(super) presence: Presence,
 }
 
 /// Held as long as the connection is.
@@ -56,19 +67,20 @@ impl Places {
     pub(super) fn new(reception: &Reception) -> Self {
         let max = reception.connections_max;
         let shares = reception.shared.then(|| Shares::new(max / SHARE_OF));
-        let (room, metrics) = (Arc::new(Semaphore::new(max)), reception.metrics.clone());
-        Self { room, shares, metrics, warned_at: Mutex::new(None) }
+        Self {
+            room: Arc::new(Semaphore::new(max)),
+            kept_free: max / KEPT_FREE_OF,
+            idlers: Arc::default(),
+            shares,
+            metrics: reception.metrics.clone(),
+            warned_at: Mutex::new(None),
+            failed_at: Mutex::new(None),
+        }
     }
 
     /// A place is taken first: without one the connection is left to the system's backlog, which costs nothing here.
     pub(super) async fn accept(&self, listener: &TcpListener) -> io::Result<Guest> {
-        let permit = match self.room.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                self.metrics.full.inc();
-                self.room.clone().acquire_owned().await.map_err(io::Error::other)?
-            }
-        };
+        let permit = self.place().await?;
         loop {
             let (stream, address) = listener.accept().await?;
             // Where it comes from is known only now. One too many is closed at once: waiting, it would be in others' way.
@@ -79,27 +91,51 @@ impl Places {
             self.metrics.open.inc();
             let place = Place { _part: part, _permit: permit, open: self.metrics.open.clone() };
             prepare(&stream);
-            return Ok(Guest { stream, address, place });
+            if self.room.available_permits() < self.kept_free {
+                self.dismiss_longest();
+            }
+            return Ok(Guest { stream, address, place, presence: Presence::new(self.idlers.clone()) });
+        }
+    }
+
+    /// Without a free one, idle connections are asked to leave until there is one.
+    async fn place(&self) -> io::Result<OwnedSemaphorePermit> {
+        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        self.metrics.full.inc();
+        loop {
+            self.dismiss_longest();
+            let free = self.room.clone().acquire_owned();
+            if let Ok(permit) = tokio::time::timeout(LOOK_EVERY, free).await {
+                return permit.map_err(io::Error::other);
+            }
+        }
+    }
+
+    fn dismiss_longest(&self) {
+        if self.idlers.dismiss_longest() {
+            self.metrics.dismissed.inc();
+        }
+    }
+
+    /// The system did not hand over a connection, for lack of file descriptors most likely: an idle connection gives its own back.
+    pub(super) fn failed(&self, error: &io::Error) {
+        self.metrics.unaccepted.inc();
+        self.dismiss_longest();
+        if is_time_to_warn(&self.failed_at) {
+            tracing::warn!(%error, "connections cannot be accepted and wait; is the limit of file descriptors (ulimit -n) too low?");
         }
     }
 
     fn refuse(&self, address: SocketAddr) {
         self.metrics.refused.inc();
         let refused = self.metrics.refused.get();
-        if self.is_time_to_warn() {
+        if is_time_to_warn(&self.warned_at) {
             tracing::warn!(%address, refused, "a network has as many connections as it may have; more of it are closed at once");
         } else {
             tracing::debug!(%address, refused, "a network has as many connections as it may have; one more was closed");
         }
-    }
-
-    fn is_time_to_warn(&self) -> bool {
-        let mut warned_at = self.warned_at.lock();
-        let is_time = warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY);
-        if is_time {
-            *warned_at = Some(Instant::now());
-        }
-        is_time
     }
 
     /// None if there are too many; nothing is counted for this machine's own address.
@@ -109,6 +145,15 @@ impl Places {
             None => Some(None),
         }
     }
+}
+
+fn is_time_to_warn(warned_at: &Mutex<Option<Instant>>) -> bool {
+    let mut warned_at = warned_at.lock();
+    let is_time = warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY);
+    if is_time {
+        *warned_at = Some(Instant::now());
+    }
+    is_time
 }
 
 fn prepare(stream: &TcpStream) {
@@ -166,13 +211,13 @@ mod tests {
     async fn refusals_are_all_counted_and_warned_of_once_a_minute() {
         let places = places(8);
         let address = SocketAddr::from(([10, 0, 0, 1], 1));
-        assert!(places.is_time_to_warn());
+        assert!(is_time_to_warn(&places.warned_at));
         (0..100).for_each(|_| places.refuse(address));
-        assert!(!places.is_time_to_warn());
+        assert!(!is_time_to_warn(&places.warned_at));
         assert_eq!(places.metrics.refused.get(), 100);
         tokio::time::advance(WARNED_EVERY).await;
-        assert!(places.is_time_to_warn());
-        assert!(!places.is_time_to_warn());
+        assert!(is_time_to_warn(&places.warned_at));
+        assert!(!is_time_to_warn(&places.warned_at));
     }
 
     #[cfg(target_os = "linux")]

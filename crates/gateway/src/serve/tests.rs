@@ -291,6 +291,23 @@ async fn beyond_the_limit_a_connection_waits_for_its_turn() {
     wait_until(|| stage.metrics.open.get() == 0).await;
 }
 
+/// What an HTTP/2 client says before it asks anything: such a connection may be idle for as long as it likes.
+const IDLE_CLIENT: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+#[tokio::test]
+async fn idle_connections_make_room_for_new_ones() {
+    let stage = Stage::start(None, 32).await;
+    let _idle = stage.crowd(32, IDLE_CLIENT).await;
+    wait_until(|| stage.metrics.full.get() == 1).await;
+    // More than there are places: those in the backlog are let in as well, and leave in their turn.
+    let _more = stage.crowd(16, IDLE_CLIENT).await;
+    assert!(stage.answer().await.contains("nobody from"));
+    let later = stage.slowest_of(20).await;
+    assert!(later < Duration::from_secs(1), "once places are kept free, a new connection finds one at once: {later:?}");
+    assert!(stage.metrics.dismissed.get() >= 17, "{}", stage.metrics.dismissed.get());
+    assert!(stage.metrics.open.get() <= 32);
+}
+
 #[tokio::test]
 async fn a_handshake_under_way_does_not_hold_up_the_end() {
     let (folder, authority) = (Folder::new(), Authority::new());

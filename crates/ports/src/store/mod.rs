@@ -40,7 +40,7 @@ pub use tenants::{Erased, Tenants, Usage};
 pub use timelines::Timelines;
 pub use tries::Tries;
 pub use unreadable::{Met, Misread, Unreadable};
-pub use upkeep::{Backlog, OutboxRow, Totals, Upkeep};
+pub use upkeep::{Backlog, OutboxRow, Pinned, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
 pub trait Store:

@@ -39,8 +39,26 @@ pub trait Upkeep: Send + Sync {
     /// Rows that cannot be decoded, as far as reads met them.
     fn unreadable(&self) -> Met;
 
-    /// Answers when the Store can read and write.
+    /// Answers when the Store can write and read what a submit, a claim and a result write. It leaves nothing behind.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// What keeps the Store from removing rows that are no longer in force. None in a Store that knows no such thing.
+    async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// Something that holds on to an old state of the Store: a transaction that stays open, a replica that reads nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// How an operator finds it.
+    pub holder: String,
+    /// None if the Store does not know.
+    pub held_for: Option<Duration>,
+    /// Transactions since then.
+    pub transactions: u64,
+    /// Rows of the tables of jobs that are no longer in force and were not removed.
+    pub dead_rows: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

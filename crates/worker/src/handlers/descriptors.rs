@@ -9,8 +9,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::error::JobError;
 
-/// When a job is tried again that found no descriptor: others may have given some back.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// When a job is tried again that found no descriptor: other jobs may have given some back. A job may be put off a thousand times, so this
+/// bounds how long a lack may last: half an hour.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// What to say and do if `error` comes from a lack of file descriptors.
 pub(super) fn lacking(error: &(dyn Error + 'static)) -> Option<Lack> {

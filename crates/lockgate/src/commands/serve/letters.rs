@@ -103,6 +103,20 @@ pub(super) struct PostOffice {
 }
 
 impl PostOffice {
+    /// Waits until something here ends although it was not stopped; says what and how.
+    pub(super) async fn ended(&mut self) -> String {
+        let posts = async {
+            match &mut self.posts {
+                Some(posts) => posts.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            how = self.doors.ended() => how,
+            how = posts => how,
+        }
+    }
+
     /// New workers go elsewhere, then those that are here; then nothing more is taken.
     pub(super) async fn close(self) {
         if let Some(posts) = self.posts {

@@ -20,7 +20,7 @@ type Meaning = (&'static str, &'static str);
 
 const COMMITS: Meaning = ("lockgate_store_commits", "Transactions made durable, one sync each");
 /// What only a cluster has.
-const SHARED: [Meaning; 7] = [
+const SHARED: [Meaning; 8] = [
     ("lockgate_store_statements", "Statements sent to the database"),
     ("lockgate_store_round_trips", "Times somebody waited for the database"),
     ("lockgate_store_rows_written", "Rows inserted, updated and deleted by changes of jobs"),
@@ -28,14 +28,22 @@ const SHARED: [Meaning; 7] = [
     ("lockgate_bus_published", "Messages with doorbells sent over NATS"),
     ("lockgate_bus_received", "Messages with doorbells that came over NATS"),
     ("lockgate_bus_dropped", "Messages with doorbells that could not be sent"),
+    (
+        "lockgate_bus_subscriptions_ended",
+        "Subscriptions for doorbells that ended although they were wanted, and were made again",
+    ),
 ];
 
 /// What only a process with a letter box has.
-const LETTERS: [Meaning; 4] = [
+const LETTERS: [Meaning; 5] = [
     ("lockgate_letters_answered", "Submits and results over NATS that were answered, be it with a refusal"),
     ("lockgate_letters_committed", "Submits and results taken from streams of NATS and committed"),
     ("lockgate_letters_doubled", "Submits and results found in streams of NATS that were done already"),
     ("lockgate_letters_dead", "Submits and results over NATS that became dead letters"),
+    (
+        "lockgate_letters_subscriptions_ended",
+        "Subscriptions for submits, results and workers over NATS that ended although they were wanted, and were made again",
+    ),
 ];
 
 /// What only a process that writes spans has.
@@ -119,8 +127,8 @@ pub(super) fn of_breakers(registry: &mut Registry, breakers: &Breakers) {
 
 pub(super) fn of_letters(registry: &mut Registry, meter: impl Fn() -> DoorCounters + Send + Sync + 'static) {
     let numbers = move || {
-        let DoorCounters { answered, committed, doubled, dead, held: _ } = meter();
-        LETTERS.into_iter().zip([answered, committed, doubled, dead]).collect()
+        let DoorCounters { answered, committed, doubled, dead, held: _, lapsed } = meter();
+        LETTERS.into_iter().zip([answered, committed, doubled, dead, lapsed]).collect()
     };
     registry.register_collector(Box::new(Numbers(numbers)));
 }
@@ -137,6 +145,7 @@ pub(super) fn of_cluster(registry: &mut Registry, store: &Arc<PostgresStore>, la
             nats.published,
             nats.received,
             nats.dropped,
+            nats.lapsed,
         ];
         std::iter::once((COMMITS, sql.transactions)).chain(SHARED.into_iter().zip(shared)).collect()
     };

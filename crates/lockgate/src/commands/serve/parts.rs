@@ -78,10 +78,13 @@ pub(super) fn clock_part(kept: KeptClock) -> Part {
     Part::start("the keeper of the clock", |stopping| kept.keep(stopping))
 }
 
-pub(super) fn letters_part(office: PostOffice) -> Part {
+/// Ends when one of its doors does: a process that is deaf there must not look alive.
+pub(super) fn letters_part(mut office: PostOffice) -> Part {
     Part::start("the door for letters", |stopping| async move {
-        stopped(stopping).await;
-        office.close().await;
+        tokio::select! {
+            () = stopped(stopping) => office.close().await,
+            how = office.ended() => tracing::error!(how, "the door for letters cannot go on"),
+        }
     })
 }
 

@@ -177,16 +177,28 @@ impl Server {
         self.fatal.clone()
     }
 
-    /// Waits until a part ends although nobody stopped it. Without any one of them the server only looks alive.
+    /// Waits until a part ends although it was not stopped. Without any one of them the server only looks alive.
     pub(super) async fn broken(&mut self) -> String {
         let worker = ended(self.worker.as_mut());
         let inner = ended(self.inner.as_mut());
+        let letters = ended(self.letters.as_mut());
+        let spans = ended(self.spans.as_mut());
+        let files = async {
+            match self.files.as_mut_slice() {
+                [] => std::future::pending().await,
+                files => futures::future::select_all(files.iter_mut().map(|file| Box::pin(file.ended()))).await.0,
+            }
+        };
         tokio::select! {
             how = self.engine.ended() => how,
             how = self.gateway.ended() => how,
             how = self.metrics_server.ended() => how,
+            how = self.clock.ended() => how,
             how = worker => how,
             how = inner => how,
+            how = letters => how,
+            how = spans => how,
+            how = files => how,
         }
     }
 

@@ -36,8 +36,8 @@ use crate::clock::Clock;
 use crate::store::{
     Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DagRow, DeadLetterQuery, EdgeRow,
     EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, MemoKey, Met, NewDag, NewsRow,
-    OutboxRow, Outdated, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
-    StoreError, Taken, Totals, Trail, Tries, Unattached, Upkeep,
+    OutboxRow, Outdated, Pinned, RunChange, RunQuery, RunRefusal, Runs, SessionRow, Sessions, SnapshotKind, SnapshotRow,
+    Snapshots, StoreError, Taken, Totals, Trail, Tries, Unattached, Upkeep,
 };
 use data::Data;
 pub use mood::{Dispatches, Mood};
@@ -412,5 +412,9 @@ impl Upkeep for MemoryStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.mood.answer().await
+    }
+
+    async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
+        Ok(self.mood.pinned())
     }
 }

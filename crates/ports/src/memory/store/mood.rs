@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::MemoryStore;
-use crate::store::{Change, SnapshotKind, StoreError};
+use crate::store::{Change, Pinned, SnapshotKind, StoreError};
 
 /// What [`check`](crate::Upkeep::check) answers. Other calls are not concerned.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,7 @@ pub(super) struct Moods {
     dispatches: Arc<watch::Sender<Dispatches>>,
     starts_fail: Arc<AtomicBool>,
     births_fail: Arc<Mutex<Option<StoreError>>>,
+    pinned: Arc<Mutex<Option<Pinned>>>,
     kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
     pages: Arc<Mutex<Pages>>,
@@ -86,6 +87,11 @@ impl MemoryStore {
     /// Commits of new jobs fail like this from now on, whatever [`check`](crate::Upkeep::check) answers.
     pub fn fail_births(&self, error: Option<StoreError>) {
         *self.mood.births_fail.lock() = error;
+    }
+
+    /// Something holds on to an old state from now on.
+    pub fn pin(&self, pinned: Option<Pinned>) {
+        *self.mood.pinned.lock() = pinned;
     }
 
     /// What is in force of this kind cannot be read until this is taken back, as if the Store were away just then.
@@ -161,6 +167,10 @@ impl MemoryStore {
 }
 
 impl Moods {
+    pub(super) fn pinned(&self) -> Option<Pinned> {
+        self.pinned.lock().clone()
+    }
+
     pub(super) async fn answer(&self) -> Result<(), StoreError> {
         let mut mood = self.mood.subscribe();
         // The sender lives as long as we do.
