@@ -183,3 +183,37 @@ impl Pen {
         self.0.client().publish(format!("worker.{worker}.jobs"), bytes.into()).await.map_err(|_| Unsent::Away)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lockgate_ports::memory::SeededEntropy;
+    use lockgate_testbed::Nats;
+
+    use super::*;
+    use crate::options::Options;
+
+    struct Deaf;
+
+    #[async_trait]
+    impl Crew for Deaf {
+        async fn hello(&self, _: v1::Hello) {}
+
+        fn heard(&self, _: v1::WorkerMessage) {}
+
+        fn deaf(&self) {}
+    }
+
+    /// Only a new connection helps then: the process has to end, and must not wait for workers that it cannot hear.
+    #[tokio::test]
+    async fn a_listener_whose_client_has_ended_says_so() {
+        let server = Nats::start().expect("NATS starts");
+        let options = Options::new(vec![server.url()], "test");
+        let transport = Transport::connect(&options, Arc::new(SeededEntropy::new(1))).await.expect("connected");
+        let transport = Arc::new(transport);
+        let mut posts = Posts::open(Arc::clone(&transport), "here", Arc::new(Deaf)).await.expect("opened");
+        transport.client().drain().await.expect("drained");
+        let ended = tokio::time::timeout(Duration::from_secs(20), posts.ended()).await.expect("it ends");
+        assert_eq!(ended, "the listener for workers on NATS ended by itself");
+        assert!(matches!(transport.health(), Health::Away(_)), "{:?}", transport.health());
+    }
+}

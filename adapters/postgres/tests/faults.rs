@@ -10,7 +10,7 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{ChangeError, Jobs, Sessions, StoreError, Totals, Upkeep};
+use lockgate_ports::{ChangeError, Jobs, Pinned, Sessions, StoreError, Totals, Upkeep};
 use lockgate_postgres::{Options, PostgresStore};
 use lockgate_testbed::Postgres;
 use proxy::{Cut, Proxy};
@@ -151,7 +151,7 @@ async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn whoever_pins_the_horizon_is_named() {
+async fn a_transaction_that_pins_the_horizon_is_named_with_the_dead_rows_that_it_keeps() {
     // A server of its own: other tests have transactions too.
     let server = Postgres::start().unwrap();
     let stage = Stage::on(&server.url()).await;
@@ -165,6 +165,31 @@ async fn whoever_pins_the_horizon_is_named() {
     report.batch_execute(begin).await.unwrap();
     let found = horizon().await;
     assert!(found.contains("\"report\", idle in transaction"), "{found}");
+
+    let store = stage.connect().await;
+    let ends = "DELETE FROM jobs_hot";
+    assert!(store.commit(stage.births("job", 20)).await.unwrap().iter().all(Result::is_ok));
+    stage::client(&stage.config).await.batch_execute(ends).await.unwrap();
+    let pinned = wait_for_dead_rows(&store).await;
+    assert!(pinned.holder.contains("\"report\""), "{pinned:?}");
+    report.batch_execute("ROLLBACK").await.unwrap();
+    let pinned = store.pinned().await.unwrap();
+    assert!(pinned.as_ref().is_none_or(|pinned| !pinned.holder.contains("report")), "{pinned:?}");
+}
+
+/// Sessions report what they did to the statistics a moment later.
+async fn wait_for_dead_rows(store: &PostgresStore) -> Pinned {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let pinned = store.pinned().await.unwrap();
+        match pinned {
+            Some(pinned) if pinned.dead_rows >= 20 && pinned.held_for.is_some_and(|held_for| !held_for.is_zero()) => {
+                return pinned;
+            }
+            _ => assert!(tokio::time::Instant::now() < deadline, "{pinned:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// Clients that submit or report wait for that lock, so the answer names its holder.

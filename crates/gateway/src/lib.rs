@@ -74,7 +74,7 @@ pub struct GatewaySettings {
     pub access: Access,
     /// None: in the clear.
     pub tls: Option<Tls>,
-    /// Connections open at once; beyond it new ones wait. One network may have an eighth of them.
+    /// Connections open at once; when few places are free, idle ones make room for new ones. One network may have an eighth of them.
     pub connections_max: usize,
     /// Counts connections; a clone of it is registered by whoever serves metrics.
     pub connections: ConnectionMetrics,
@@ -168,7 +168,9 @@ impl Gateway {
         let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
         let (calls, rest) = (Calls::unshared(SCRAPERS_MAX), rest::metrics_router(registry));
         let doors = serve::Doors { hosts: Hosts::Any, gate, calls, grpc: None, rest };
-        let reception = Reception::of_scrapers(self.settings.tls.clone(), SCRAPERS_MAX);
+        // Where file descriptors are few, scrapers leave most of them to the API as well.
+        let connections_max = SCRAPERS_MAX.min(self.settings.connections_max / 4).max(1);
+        let reception = Reception::of_scrapers(self.settings.tls.clone(), connections_max);
         serve::serve(listener, reception, doors, CancellationToken::new(), shutdown).await;
     }
 }

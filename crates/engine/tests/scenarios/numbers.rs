@@ -8,6 +8,7 @@ use std::time::Duration;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_engine::{Described, RunOrder, Settings, StartRun};
+use lockgate_ports::Pinned;
 
 use super::stage::{Hand, Stage, caller, job};
 
@@ -91,6 +92,13 @@ async fn a_clock_that_jumps(witness: &mut Witness) {
     witness.wait_for(&stage, &["lockgate_clock_jumps_total", "lockgate_clock_jump_seconds"]).await;
 }
 
+async fn a_transaction_that_stays_open(witness: &mut Witness) {
+    let stage = Stage::new();
+    let held_for = Some(Duration::from_mins(9));
+    stage.store.pin(Some(Pinned { holder: "a report".to_owned(), held_for, transactions: 1, dead_rows: 9 }));
+    witness.wait_for(&stage, &["lockgate_store_horizon_held_seconds", "lockgate_store_horizon_dead_rows"]).await;
+}
+
 async fn a_process_that_starts_beside_another(witness: &mut Witness) {
     let one = Stage::shared();
     let _worker = Hand::attach(&one.engine, "w", &["t"], 1).await;
@@ -119,6 +127,7 @@ async fn every_family_moves_and_is_in_the_reference() {
     a_process_that_starts_beside_another(&mut witness).await;
     a_clock_that_jumps(&mut witness).await;
     super::troubles::all(&mut witness).await;
+    a_transaction_that_stays_open(&mut witness).await;
     witness
         .wait_for(&stage, &["lockgate_outbox_waiting", "lockgate_outbox_oldest_seconds", "lockgate_outbox_failed_total"])
         .await;

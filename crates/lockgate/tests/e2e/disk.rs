@@ -11,7 +11,8 @@ use lockgate_proto::v1;
 use lockgate_sqlite::{Options, SqliteStore};
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -23,6 +24,7 @@ const PRUNE_EVERY: Duration = Duration::from_millis(20);
 
 struct Small {
     client: Client,
+    address: std::net::SocketAddr,
     clock: Arc<ManualClock>,
     retention: Duration,
     _folder: TempDir,
@@ -57,11 +59,12 @@ async fn server_with_room_for(pages: u64) -> Small {
     let running = engine.clone();
     tokio::spawn(async move { running.run(stopping).await });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
-    let api = format!("http://{}", listener.local_addr().expect("an address"));
+    let address = listener.local_addr().expect("an address");
+    let api = format!("http://{address}");
     let gateway = Gateway { engine, clock: clock.clone(), settings: GatewaySettings::default() };
     tokio::spawn(gateway.serve(listener, std::future::pending()));
     let client = Client::connect(api).await.expect("connected");
-    Small { client, clock, retention, _folder: folder, _stop: stop }
+    Small { client, address, clock, retention, _folder: folder, _stop: stop }
 }
 
 /// A job so large that a few of them fill the disk.
@@ -104,6 +107,48 @@ async fn a_full_disk_refuses_jobs_until_there_is_room_again() {
     // The ended job is no longer kept, and its room is free.
     server.clock.advance(server.retention + Duration::from_secs(1));
     wait_until_accepted(client, "new").await;
+}
+
+/// What `/readyz` says.
+async fn readiness(address: std::net::SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("asked");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("answered");
+    text
+}
+
+async fn wait_until_ready(address: std::net::SocketAddr) {
+    let deadline = Instant::now() + PATIENCE;
+    while !readiness(address).await.starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < deadline, "never ready: {}", readiness(address).await);
+        tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+/// A few pages are free, which is enough for the question to the Store and not for what clients submit.
+#[tokio::test]
+async fn a_process_whose_submits_find_no_room_is_not_ready_in_any_look() {
+    let mut server = server_with_room_for(200).await;
+    wait_until_ready(server.address).await;
+    let client = &mut server.client;
+    submit(client, vec![large("old")]).await.expect("submitted");
+    let cancel = v1::CancelJobRequest { job_id: "old".to_owned(), ..v1::CancelJobRequest::default() };
+    client.cancel_job(cancel).await.expect("cancelled");
+    let (accepted, _) = fill(client).await;
+    for n in 0..accepted + 3 {
+        let refused = submit(client, vec![large(&format!("more-{n}"))]).await.expect_err("no room");
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    }
+    for _ in 0..20 {
+        let said = readiness(server.address).await;
+        assert!(said.starts_with("HTTP/1.1 503") && said.contains("store_full"), "{said}");
+        submit(client, vec![large("again")]).await.expect_err("no room");
+    }
+    server.clock.advance(server.retention + Duration::from_secs(1));
+    wait_until_accepted(&mut server.client, "new").await;
+    wait_until_ready(server.address).await;
 }
 
 #[tokio::test]

@@ -23,7 +23,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 pub(crate) type Client = SchedulerClient<Channel>;
 
 pub(crate) fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
+    quiet(Command::new(env!("CARGO_BIN_EXE_lockgate")))
+}
+
+/// The binary as it starts where a process may have only so many file descriptors, and cannot raise the limit.
+fn binary_with_descriptors(limit: u32) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string(), env!("CARGO_BIN_EXE_lockgate")]);
+    quiet(command)
+}
+
+fn quiet(mut command: Command) -> Command {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }
@@ -53,12 +63,19 @@ impl Server {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         let folder = Arc::new(TempDir::new().expect("a folder"));
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self::launch(folder, free_port(), arguments).await
+        Self::launch(folder, free_port(), arguments, binary()).await
     }
 
-    async fn launch(folder: Arc<TempDir>, port: u16, arguments: Vec<String>) -> Self {
+    /// One that may have only so many file descriptors.
+    pub(crate) async fn start_with_descriptors(limit: u32, arguments: &[&str]) -> Self {
+        let folder = Arc::new(TempDir::new().expect("a folder"));
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        Self::launch(folder, free_port(), arguments, binary_with_descriptors(limit)).await
+    }
+
+    async fn launch(folder: Arc<TempDir>, port: u16, arguments: Vec<String>, mut command: Command) -> Self {
         let listen = format!("127.0.0.1:{port}");
-        let mut child = binary()
+        let mut child = command
             .args(["--json", "serve", "--log", "warn", "--metrics", "127.0.0.1:0", "--listen", &listen, "--data"])
             .arg(folder.path())
             .args(&arguments)
@@ -148,7 +165,7 @@ impl Server {
 
     /// A new process on the same folder and port as one that has ended.
     pub(crate) async fn start_again(&mut self) {
-        *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone()).await;
+        *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone(), binary()).await;
     }
 
     /// The next process is started with these arguments instead.
@@ -170,6 +187,25 @@ impl Server {
                 return;
             }
             assert!(Instant::now() < deadline, "never said {wanted}: {output:?}");
+        }
+    }
+
+    /// What `lockgate health` prints, and its exit code.
+    pub(crate) async fn health(&self) -> (Value, Option<i32>) {
+        let output = self.cli(&["--json", "health"]).await;
+        (serde_json::from_slice(&output.stdout).unwrap_or_default(), output.status.code())
+    }
+
+    /// Waits until the most serious finding has this code, or there is none. How long it took.
+    pub(crate) async fn wait_until_found(&self, code: Option<&str>) -> Duration {
+        let began = Instant::now();
+        loop {
+            let (health, exit) = self.health().await;
+            if health["status"].is_string() && health["findings"][0]["code"].as_str() == code {
+                assert_eq!(exit, Some(if health["status"] == "not_ready" { 5 } else { 0 }), "{health}");
+                return began.elapsed();
+            }
+            assert!(began.elapsed() < PATIENCE, "never {code:?}: {health}");
         }
     }
 

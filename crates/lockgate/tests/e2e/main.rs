@@ -7,6 +7,8 @@ mod children;
 mod cluster;
 mod crash;
 mod dags;
+mod damage;
+mod descriptors;
 mod disk;
 mod folder;
 mod governance;
