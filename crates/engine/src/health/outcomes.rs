@@ -11,6 +11,7 @@ use tokio::time::Instant;
 /// Outcomes count for so long. Without calls, a process is ready again after it, and the next calls decide anew.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Fewer failures say nothing about the Store: one damaged row that is tried again every five seconds must not make a process unready.
+/// So many in a row say that it fails now, however well it did a few seconds ago.
 const FAILURES_MIN: u32 = 3;
 
 /// Kinds of calls that are judged apart: submits may be stored while no result can be.
@@ -36,7 +37,7 @@ impl Call {
     }
 }
 
-/// Calls of one kind of which at least half failed.
+/// Calls of one kind of which the latest ones failed, or at least half.
 #[derive(Clone, Debug)]
 pub struct Failing {
     pub calls: &'static str,
@@ -53,6 +54,8 @@ pub(crate) struct Outcomes([Mutex<Window>; 3]);
 struct Window {
     /// By second, the oldest first.
     seconds: VecDeque<Second>,
+    /// Failures since the latest success.
+    in_a_row: u32,
     error: Option<StoreError>,
 }
 
@@ -80,8 +83,12 @@ impl Outcomes {
             second.calls = second.calls.saturating_add(1);
             second.failed = second.failed.saturating_add(u32::from(error.is_some()));
         }
-        if let Some(error) = error {
-            window.error = Some(error.clone());
+        match error {
+            Some(error) => {
+                window.in_a_row = window.in_a_row.saturating_add(1);
+                window.error = Some(error.clone());
+            }
+            None => window.in_a_row = 0,
         }
     }
 
@@ -92,7 +99,8 @@ impl Outcomes {
             window.forget_old();
             let sum = |count: fn(&Second) -> u32| window.seconds.iter().map(count).fold(0, u32::saturating_add);
             let (of, failed) = (sum(|second| second.calls), sum(|second| second.failed));
-            let error = window.error.clone().filter(|_| failed >= FAILURES_MIN && failed >= of - failed)?;
+            let is_failing = failed >= FAILURES_MIN && (window.in_a_row >= FAILURES_MIN || failed >= of - failed);
+            let error = window.error.clone().filter(|_| is_failing)?;
             Some(Failing { calls: call.plural(), failed, of, error })
         })
     }
@@ -102,6 +110,9 @@ impl Window {
     fn forget_old(&mut self) {
         while self.seconds.front().is_some_and(|second| second.began.elapsed() > WINDOW) {
             self.seconds.pop_front();
+        }
+        if self.seconds.is_empty() {
+            self.in_a_row = 0;
         }
     }
 }
@@ -127,6 +138,10 @@ mod tests {
         assert!(outcomes.failing().is_none(), "most go through");
         fail(&outcomes, Call::Result, 1);
         assert!(outcomes.failing().is_some());
+        (0..400).for_each(|_| outcomes.told(Call::Result, &Ok(())));
+        assert!(outcomes.failing().is_none());
+        fail(&outcomes, Call::Result, 3);
+        assert!(outcomes.failing().is_some(), "none goes through now, although most did a moment ago");
         tokio::time::advance(WINDOW + Duration::from_millis(1)).await;
         assert!(outcomes.failing().is_none(), "that was long ago");
     }
