@@ -12,6 +12,8 @@ use crate::time::Timestamp;
 
 /// A wall clock that is so far from the guarded time has jumped. Time services step a clock by less when they correct it.
 pub const JUMP: Duration = Duration::from_secs(2);
+/// Clocks of several machines may be apart a little; a stamp that lies further ahead than this was made by a wrong one.
+pub const SKEW_MAX: Duration = Duration::from_secs(60);
 /// The guarded time follows a drift by at most one part in so many of the time that passes, so it never goes back.
 const SLEW: i64 = 10;
 
@@ -114,6 +116,11 @@ impl ClockGuard {
             self.slewed_at = steady;
         }
     }
+}
+
+/// How far a stamp is ahead of the right time, if that is so far that a wrong clock made it.
+pub fn stamped_ahead(stamp: Timestamp, right: Timestamp) -> Option<Duration> {
+    Some(stamp.since(right)).filter(|ahead| *ahead > SKEW_MAX)
 }
 
 fn is_jump(apart: i64) -> bool {

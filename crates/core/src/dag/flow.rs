@@ -98,6 +98,14 @@ impl Flow {
         either!(self, flow => flow.replan(now))
     }
 
+    /// What a clock that was ahead stamped is counted from now. The saga of plain jobs has nothing that waits for long.
+    pub fn bring_back(&mut self, right: Timestamp) -> Option<Next> {
+        match self {
+            Self::Dag(live) => live.bring_back(right),
+            Self::Saga(_) => None,
+        }
+    }
+
     pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
         either!(self, flow => flow.waits())
     }

@@ -60,6 +60,7 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::Released
             | EventKind::ChildrenSubmitted
             | EventKind::ChildrenGathered
+            | EventKind::Restamped
     )
 }
 

@@ -57,6 +57,8 @@ pub enum EventKind {
     Cancelled,
     Denied,
     Replayed,
+    /// A clock that was ahead had stamped it; what was counted from that stamp moved back.
+    Restamped,
 }
 
 impl EventKind {
@@ -93,6 +95,7 @@ impl EventKind {
             Self::Cancelled => "cancelled",
             Self::Denied => "denied",
             Self::Replayed => "replayed",
+            Self::Restamped => "restamped",
         }
     }
 }

@@ -22,6 +22,7 @@ mod output;
 mod renew;
 mod replay;
 mod report;
+mod restamp;
 mod state;
 mod submit;
 mod transition;
@@ -321,6 +322,8 @@ pub enum Input {
     Release { actor: ActorId, note: Option<Arc<str>> },
     /// Somebody wants a dead job to live again.
     Replay { actor: ActorId },
+    /// Its latest event has this stamp, and the time by every clock that was asked is this.
+    Restamped { changed_at: Timestamp, right: Timestamp },
 }
 
 /// Where a claimed job goes.
@@ -453,6 +456,7 @@ impl Job {
             Input::LetOut(let_out) => self.let_out(let_out, env),
             Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
             Input::Replay { actor } => self.replayed(actor, env),
+            Input::Restamped { changed_at, right } => self.restamped(changed_at, right, env),
         }
     }
 

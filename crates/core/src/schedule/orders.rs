@@ -7,6 +7,7 @@ use super::{
     BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Outcome, Overlap, Schedule, Series,
     SlotKey, Spec, Timetable,
 };
+use crate::clock_guard::stamped_ahead;
 use crate::request::Caller;
 use crate::time::Timestamp;
 
@@ -51,6 +52,7 @@ impl Schedule {
             birth,
             revision: 1,
             done_until: now,
+            brought_back: 0,
             catching_up: None,
             paused_at: spec.paused.then_some(now),
             triggered_at: None,
@@ -99,6 +101,18 @@ impl Schedule {
         let mut step = Step::new(self, now);
         step.lapse_until_now(Why::Paused);
         step.next.paused_at = None;
+        Some(step.finish())
+    }
+
+    /// A clock that was ahead decided times that have yet to come. They come again at the right time, in a series of their own: the
+    /// slots of the others stay as they are. `None` if it decided none of them.
+    pub fn bring_back(&self, right: Timestamp) -> Option<Turn> {
+        stamped_ahead(self.done_until, right)?;
+        let mut step = Step::new(self, right);
+        step.next.done_until = right;
+        step.next.catching_up = None;
+        step.next.brought_back += 1;
+        step.next.paused_at = self.paused_at.map(|at| at.min(right));
         Some(step.finish())
     }
 

@@ -32,8 +32,11 @@ pub struct Schedule {
     /// 1, and one more with each change of the spec.
     pub revision: u32,
     pub spec: Spec,
-    /// T-2: every nominal time of its own up to here is decided, and never again. Never goes back.
+    /// T-2: every nominal time of its own up to here is decided, and never again. Goes back only with a new series.
     pub done_until: Timestamp,
+    /// How often it was brought back from a time that was wrong. Its own times are of another series after each.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub brought_back: u32,
     /// Missed times up to here are being made up for, however late it got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catching_up: Option<Timestamp>,
@@ -73,6 +76,11 @@ impl Backfill {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 fn nobody() -> TenantId {
     TenantId::from("")
 }
@@ -84,10 +92,15 @@ pub struct Series(pub Arc<str>);
 
 impl Series {
     const MANUAL: &str = "manual";
+    const AGAIN: &str = "again:";
 
-    /// The schedule's own times.
-    pub fn own() -> Self {
-        Self::default()
+    /// The schedule's own times, after it was brought back so often.
+    pub fn own(brought_back: u32) -> Self {
+        if brought_back == 0 { Self::default() } else { Self(format!("{}{brought_back}", Self::AGAIN).into()) }
+    }
+
+    pub fn is_own(&self) -> bool {
+        self.0.is_empty() || self.0.starts_with(Self::AGAIN)
     }
 
     /// Starts out of turn.
@@ -97,14 +110,14 @@ impl Series {
 
     /// The schedule's own times and starts out of turn wait in one line. Backfills give way to it.
     pub fn is_in_line(&self) -> bool {
-        self.0.is_empty() || &*self.0 == Self::MANUAL
+        self.is_own() || &*self.0 == Self::MANUAL
     }
 }
 
 /// Names a slot. There is one row for each, ever.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlotKey {
-    /// Empty for the schedule's own times.
+    /// Empty for the schedule's own times; `again:1` and so on after it was brought back.
     pub series: Series,
     pub nominal: Timestamp,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::template::Scope;
 use super::timing::write_in;
-use super::{DagWork, JobWork, Outcome, Schedule, Series, Slot, SlotKey, Spec, Target, Timetable, Work};
+use super::{DagWork, JobWork, Outcome, Schedule, Slot, SlotKey, Spec, Target, Timetable, Work};
 use crate::ids::{JobId, RunId};
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::time::Timestamp;
@@ -52,7 +52,7 @@ impl Schedule {
 
     /// When a slot was to start. Those of backfills are late by intent.
     pub fn due_at(&self, key: &SlotKey) -> Option<Timestamp> {
-        if key.series != Series::own() {
+        if !key.series.is_own() {
             return key.series.is_in_line().then_some(key.nominal);
         }
         let next = || Timetable::of(&self.spec).ok()?.next(key.nominal);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{NodeKey, NodeRun, NodeState, UndoState};
+use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, UndoState, Work};
 use super::make::Made;
 use super::step::Step;
 use super::tally::Tally;
 use super::{Live, Next, SubRun};
+use crate::clock_guard::stamped_ahead;
 use crate::ids::{JobId, RunId};
 use crate::time::Timestamp;
 
@@ -43,6 +44,13 @@ impl Live {
         (next, self.implied())
     }
 
+    /// A clock that was ahead stamped the run: its deadline and the delays of its nodes are counted from now if the stamps that
+    /// they were counted from lie in the future. None if there is none.
+    pub fn bring_back(&mut self, right: Timestamp) -> Option<Next> {
+        let mut step = Step::of(self, right);
+        if step.bring_back() { step.go_on() } else { None }
+    }
+
     /// Jobs and runs this run is waiting for.
     pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
         self.run.nodes.iter().filter_map(|(key, row)| Some((*key, awaited(row)?))).collect()
@@ -67,6 +75,32 @@ impl Live {
             _ => None,
         });
         Implied { runs: made.collect(), ..Implied::default() }
+    }
+}
+
+impl Step<'_> {
+    fn bring_back(&mut self) -> bool {
+        let right = self.now;
+        let head = self.head();
+        let born = stamped_ahead(head.began_at, right);
+        if let Some(born) = born {
+            head.began_at = right;
+            head.deadline_at = head.deadline_at.map(|at| at - born);
+        }
+        let mut moved = born.is_some();
+        let waiting: Vec<NodeIx> = self.live.tally.delays.iter().map(|(_, node)| *node).collect();
+        for node in waiting {
+            // A moment that the DAG names is not counted from any stamp.
+            let counted = matches!(self.live.dag.node(node).work, Work::Delay(Delay::For { .. }));
+            let began_at = self.row(NodeKey::of(node)).and_then(|row| row.began_at).filter(|_| counted);
+            let Some(ahead) = began_at.and_then(|at| stamped_ahead(at, right)) else { continue };
+            self.change(NodeKey::of(node), |row| {
+                row.began_at = Some(right);
+                row.wakes_at = row.wakes_at.map(|at| at - ahead);
+            });
+            moved = true;
+        }
+        moved
     }
 }
 

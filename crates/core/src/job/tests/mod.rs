@@ -13,6 +13,7 @@ mod memos;
 mod outputs;
 mod placing;
 mod results;
+mod stamps;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -59,6 +59,20 @@ fn a_clock_that_goes_back_decides_nothing_twice() {
 }
 
 #[test]
+fn a_schedule_that_a_wrong_clock_drove_ahead_is_brought_back_once_and_starts_others() {
+    let (schedule, early) = run(begun(spec("every: 1h\noverlap: allow"), ms(10 * MINUTE)), ms(5 * HOUR));
+    let right = ms(20 * MINUTE);
+    assert!(schedule.bring_back(ms(5 * HOUR - MINUTE)).is_none(), "clocks of several machines may be apart so far");
+    let back = schedule.bring_back(right).expect("it is hours ahead").schedule;
+    assert_eq!((back.wakes_at, back.version), (Some(ms(HOUR)), schedule.version + 1));
+    assert!(back.bring_back(right).is_none());
+    let (back, slots) = run(back, ms(2 * HOUR));
+    assert_eq!(slots.iter().map(|slot| slot.key.nominal).collect::<Vec<_>>(), [ms(HOUR), ms(2 * HOUR)]);
+    assert!(slots.iter().all(|slot| early.iter().all(|early| early.key != slot.key && early.target != slot.target)));
+    assert_eq!(back.due_at(&slots[0].key), Some(ms(HOUR)));
+}
+
+#[test]
 fn a_schedule_keeps_to_its_first_and_last_moment() {
     let spec = spec("every: 1h\nstart_at: 1970-01-01T02:30:00Z\nend_at: 1970-01-01T04:30:00Z\nmisfire: all\noverlap: allow");
     let (schedule, slots) = run(begun(spec, ms(0)), ms(DAY));

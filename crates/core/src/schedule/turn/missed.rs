@@ -2,7 +2,6 @@
 
 use super::super::Outcome;
 use super::Step;
-use super::times::own;
 use crate::config::read::write_span;
 use crate::time::Timestamp;
 
@@ -34,7 +33,7 @@ impl Step {
             };
             format!("{count} times from {} to {} {what}", table.write(first), table.write(last))
         };
-        self.add(own(last), Outcome::Missed, Some(reason));
+        self.add(self.own(last), Outcome::Missed, Some(reason));
         self.next.done_until = self.next.done_until.max(last);
     }
 

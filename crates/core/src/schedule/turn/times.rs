@@ -34,7 +34,7 @@ impl Step {
             return time;
         }
         let next = self.table.as_ref().and_then(|table| table.next(time));
-        time + self.next.jitter(&own(time), next)
+        time + self.next.jitter(&self.own(time), next)
     }
 
     fn is_missed(&self, due: Timestamp) -> bool {
@@ -43,7 +43,7 @@ impl Step {
 
     fn decide(&mut self, time: Timestamp) {
         let (outcome, reason) = self.place_in_line(time);
-        self.add(own(time), outcome, reason);
+        self.add(self.own(time), outcome, reason);
         self.next.done_until = self.next.done_until.max(time);
     }
 
@@ -79,8 +79,9 @@ impl Step {
         let missed = if self.is_missed(self.due_at(latest)) { Some(latest) } else { self.before(latest) };
         missed.unwrap_or(first).max(first)
     }
-}
 
-pub(super) fn own(nominal: Timestamp) -> SlotKey {
-    SlotKey { series: Series::own(), nominal }
+    /// The slot of one of its own times.
+    pub(super) fn own(&self, nominal: Timestamp) -> SlotKey {
+        SlotKey { series: Series::own(self.next.brought_back), nominal }
+    }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use std::time::Duration;
+
 use super::super::super::{Closing, DEPTH_MAX, DagRef, NodeKey, Parent};
 use super::super::{APPROVAL_TOPIC, Awaited};
 use super::*;
@@ -56,6 +58,22 @@ fn a_delay_is_over_when_its_time_has_come() {
     world.wait(1);
     states(&world, &[("wait", NodeState::Succeeded), ("a", NodeState::Running)]);
     assert_eq!(world.committed.head.wakes_at, None);
+}
+
+#[test]
+fn a_delay_that_began_by_a_wrong_clock_is_counted_from_now() {
+    let mut world = begin(vec![delay("wait", &[], 120_000), job("a", &[0])]);
+    let right = world.now - Duration::from_secs(600);
+    assert!(world.live.bring_back(world.now).is_none());
+    let next = world.live.bring_back(right);
+    assert!(next.is_some(), "it began in the future");
+    world.now = right;
+    world.take(next);
+    assert_eq!(world.row("wait").wakes_at, Some(right + Duration::from_secs(120)));
+    assert_eq!((world.committed.head.wakes_at, world.committed.head.began_at), (world.row("wait").wakes_at, right));
+    assert!(world.live.bring_back(right).is_none(), "the second look moves nothing");
+    world.wait(120_000);
+    states(&world, &[("wait", NodeState::Succeeded), ("a", NodeState::Running)]);
 }
 
 #[test]

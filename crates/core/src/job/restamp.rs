@@ -1,0 +1,54 @@
+//! A clock that was ahead stamped the job, and the time is right again: what was counted from such a stamp is counted from now.
+
+use std::time::Duration;
+
+use super::{Env, EventKind, Illegal, Job, JobState, Transition};
+use crate::clock_guard::stamped_ahead;
+use crate::time::Timestamp;
+
+impl Job {
+    /// Whether one of its times may have been counted from a stamp ahead of the right time. True of delays that were asked for as
+    /// well: the stamp of its latest event tells them apart.
+    pub fn may_be_ahead(&self, right: Timestamp) -> bool {
+        let stamps = [Some(self.life.began_at), self.waits_until(), self.life.approval.as_ref().map(|asked| asked.asked_at)];
+        stamps.into_iter().flatten().any(|stamp| stamped_ahead(stamp, right).is_some())
+    }
+
+    /// `changed_at` is the stamp of its latest event, `right` the time by every clock that was asked. Each time moves back by as
+    /// far as the stamp that it was counted from is ahead. The event of this decision is the latest one then, so that a second
+    /// look moves nothing. The times of an attempt that a worker holds stay: a timeout that comes late parks no work.
+    pub(super) fn restamped(&self, changed_at: Timestamp, right: Timestamp, env: &Env<'_>) -> Result<Transition, Illegal> {
+        self.live()?;
+        let changed = stamped_ahead(changed_at, right).ok_or(Illegal::NotDue)?;
+        let mut transition = Transition::from(self);
+        let life = &mut transition.job.life;
+        if let Some(born) = stamped_ahead(life.began_at, right) {
+            life.began_at = right;
+            life.submitted_at = life.submitted_at.min(right);
+            life.deadline_at = life.deadline_at.map(|at| at - born);
+        }
+        if !life.state.is_held() {
+            // A time that the client named is not counted from any stamp.
+            let named = self.request.not_before.filter(|at| *at <= life.due_at);
+            life.due_at = named.into_iter().chain([life.due_at - changed]).max().unwrap_or(right);
+        }
+        for stamp in
+            life.approval.iter_mut().flat_map(|asked| [Some(&mut asked.asked_at), asked.granted_at.as_mut()]).flatten()
+        {
+            *stamp = (*stamp).min(right);
+        }
+        if let Some(barrier) = life.family.as_mut().and_then(|family| family.waits.as_mut()) {
+            let waited = stamped_ahead(barrier.since, right).unwrap_or(Duration::ZERO);
+            (barrier.since, barrier.until) = (barrier.since - waited, barrier.until - waited);
+            if life.state == JobState::Pending {
+                life.due_at = barrier.until;
+            }
+        }
+        let (seconds, until) = (changed.as_secs(), transition.job.waits_until());
+        transition.event(EventKind::Restamped, env.now, |event| {
+            event.until = until.filter(|until| *until > env.now);
+            event.message = Some(format!("a clock was {seconds} s ahead when it was stamped").into());
+        });
+        Ok(transition)
+    }
+}
