@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockgate_core::clock_guard::ClockGuard;
+use lockgate_core::clock_guard::{ClockGuard, stamped_ahead};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Clock, ClockState};
 use parking_lot::Mutex;
@@ -18,6 +18,19 @@ pub(crate) struct Clocks {
     store: Mutex<Option<StoreClock>>,
     /// What was last told of the machine's clock and of the Store's.
     seen: Mutex<[ClockState; 2]>,
+    /// What is known of stamps that lie ahead.
+    stamps: Mutex<Stamps>,
+}
+
+/// Stamps that a clock made which was ahead.
+#[derive(Default)]
+struct Stamps {
+    /// The newest one that was found at the start, when that was, and how far ahead it was.
+    found: Option<(Timestamp, Instant, Duration)>,
+    /// Something may have to be brought back.
+    suspected: bool,
+    /// It was counted.
+    counted: bool,
 }
 
 /// The Store's clock as this process saw it.
@@ -45,6 +58,32 @@ impl Clocks {
         if store.state.jump.is_some() { store.guard.at(steady) } else { said }
     }
 
+    /// The newest stamp of the Store at the start, and the time.
+    pub(crate) fn found_stamp(&self, newest: Timestamp, right: Timestamp) {
+        let Some(ahead) = stamped_ahead(newest, right) else { return };
+        let mut stamps = self.stamps.lock();
+        (stamps.found, stamps.suspected) = (Some((newest, Instant::now(), ahead)), true);
+    }
+
+    /// Whether something may have been stamped ahead, and the time has been the same by all clocks for long enough.
+    pub(crate) fn may_bring_back(&self, machine: &dyn Clock) -> bool {
+        let states = self.states(machine);
+        let stamps = self.stamps.lock();
+        let stood = stamps.found.is_none_or(|(_, since, _)| since.elapsed() >= machine.state().settle);
+        stamps.suspected && stood && states.iter().all(|(_, state)| state.jump.is_none())
+    }
+
+    /// All of it was looked at.
+    pub(crate) fn brought_back(&self) {
+        *self.stamps.lock() = Stamps::default();
+    }
+
+    /// How far the newest stamp of the start was ahead, as long as what it implies is not dealt with and time has not reached it.
+    fn stamps_ahead(&self, machine: &dyn Clock) -> Option<Duration> {
+        let (newest, _, ahead) = self.stamps.lock().found?;
+        (newest > machine.now()).then_some(ahead)
+    }
+
     fn states(&self, machine: &dyn Clock) -> [(Whose, ClockState); 2] {
         let store = self.store.lock().as_ref().map_or_else(ClockState::default, |store| store.state);
         [(Whose::Machine, machine.state()), (Whose::Store, store)]
@@ -52,7 +91,8 @@ impl Clocks {
 
     /// Clocks that jumped and are not followed, each in a sentence.
     pub(crate) fn told(&self, machine: &dyn Clock) -> Vec<String> {
-        self.states(machine).into_iter().filter_map(|(whose, state)| tell(whose, state)).collect()
+        let stamps = self.stamps_ahead(machine).map(|ahead| tell_stamps(ahead, machine.state().settle));
+        self.states(machine).into_iter().filter_map(|(whose, state)| tell(whose, state)).chain(stamps).collect()
     }
 
     /// Whether the Store's clock shows a time that it should not.
@@ -62,6 +102,7 @@ impl Clocks {
 
     /// Says what clocks did since it was last asked.
     pub(crate) fn watch(&self, machine: &dyn Clock, metrics: &ClockMetrics) {
+        self.watch_stamps(machine, metrics);
         let (states, mut seen) = (self.states(machine), self.seen.lock());
         for ((whose, now), before) in states.into_iter().zip(seen.iter_mut()) {
             metrics.jumped(whose, now.jumps - before.jumps);
@@ -75,6 +116,9 @@ impl Clocks {
             }
             if now.followed > before.followed {
                 let by = seconds(now.last_followed_ms);
+                if now.last_followed_ms < 0 {
+                    self.stamps.lock().suspected = true;
+                }
                 tracing::warn!(
                     clock = whose.name(),
                     by_seconds = by,
@@ -84,6 +128,24 @@ impl Clocks {
             *before = now;
         }
     }
+
+    fn watch_stamps(&self, machine: &dyn Clock, metrics: &ClockMetrics) {
+        let ahead = self.stamps_ahead(machine);
+        metrics.is_ahead(Whose::Stamps, ahead.map_or(0.0, |ahead| ahead.as_secs_f64()));
+        let is_new = ahead.is_some() && !std::mem::replace(&mut self.stamps.lock().counted, ahead.is_some());
+        if let Some(ahead) = ahead.filter(|_| is_new) {
+            metrics.jumped(Whose::Stamps, 1);
+            tracing::warn!(ahead_seconds = ahead.as_secs(), "{}", tell_stamps(ahead, machine.state().settle));
+        }
+    }
+}
+
+fn tell_stamps(ahead: Duration, settle: Duration) -> String {
+    let (ahead, settle) = (ahead.as_secs(), settle.as_secs());
+    format!(
+        "the Store has stamps that were {ahead} s ahead of the clock at the start: a clock was ahead then, or is behind now; what was \
+         stamped ahead is brought back if the clock stands for {settle} s"
+    )
 }
 
 fn tell(whose: Whose, state: ClockState) -> Option<String> {
@@ -91,7 +153,7 @@ fn tell(whose: Whose, state: ClockState) -> Option<String> {
     let (by, way) = (seconds(jump.ahead_ms).abs(), if jump.ahead_ms > 0 { "ahead" } else { "back" });
     let clock = match whose {
         Whose::Machine => "the clock of this machine",
-        Whose::Store => "the Store's clock",
+        Whose::Store | Whose::Stamps => "the Store's clock",
     };
     let (stood, settle) = (jump.stood.as_secs(), state.settle.as_secs());
     Some(format!(

@@ -386,7 +386,7 @@ fn mints(input: &Input) -> bool {
     match input {
         Input::Judged | Input::Lost { .. } | Input::Woken | Input::Vote(_) | Input::Rejudged | Input::Replay { .. } => true,
         Input::Gathered { .. } => true,
-        Input::Spawned { .. } | Input::Settled { .. } | Input::LetGo { .. } => false,
+        Input::Spawned { .. } | Input::Settled { .. } | Input::LetGo { .. } | Input::Restamped { .. } => false,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
         Input::Scanned(_) | Input::LetOut(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
         Input::Reported(report) => match report.outcome {

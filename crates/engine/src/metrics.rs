@@ -38,7 +38,7 @@ pub(crate) use access::AccessMetrics;
 pub(crate) use admission::AdmissionMetrics;
 use catalogue::Catalogue;
 pub use catalogue::Described;
-pub(crate) use clocks::{ClockMetrics, Whose};
+pub(crate) use clocks::{ClockMetrics, Stamped, Whose};
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use health::HealthMetrics;

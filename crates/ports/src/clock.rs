@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// What is known of jumps; nothing where nobody watches for them.
+    /// What is known of jumps; nothing for a clock that is not guarded.
     fn state(&self) -> ClockState {
         ClockState::default()
     }
 }
 
-/// Time that nobody sets: it counts on while the machine runs, and while it sleeps.
+/// Time that cannot be set: it counts on while the machine runs, and while it sleeps.
 pub trait Steady: Send + Sync {
     fn elapsed(&self) -> Duration;
 }

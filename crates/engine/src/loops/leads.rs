@@ -29,10 +29,12 @@ pub(crate) enum Lead {
     Scans,
     Schedules,
     Seals,
+    /// Brings back what a clock that was ahead had stamped.
+    Stamps,
 }
 
 impl Lead {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Closer,
         Self::Deadlines,
         Self::Due,
@@ -49,6 +51,7 @@ impl Lead {
         Self::Scans,
         Self::Schedules,
         Self::Seals,
+        Self::Stamps,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -69,6 +72,7 @@ impl Lead {
             Self::Scans => "lockgate:output:scans",
             Self::Schedules => "lockgate:cron",
             Self::Seals => "lockgate:audit:sealer",
+            Self::Stamps => "lockgate:clock:stamps",
         }
     }
 
@@ -91,7 +95,7 @@ impl Lead {
             Self::Seals => Some(("scheduler", settings.seal_every)),
             Self::Runs => Some(("orchestrator", settings.runs_every)),
             Self::Schedules => Some(("orchestrator", settings.schedules_every)),
-            Self::Outbox | Self::Placing | Self::Rebuild | Self::Scans => None,
+            Self::Outbox | Self::Placing | Self::Rebuild | Self::Scans | Self::Stamps => None,
         }
     }
 }

@@ -31,6 +31,7 @@ mod scans;
 mod schedules;
 mod seals;
 mod sending;
+mod stamps;
 mod starts;
 mod turns;
 mod watched;
@@ -65,6 +66,8 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     starting.start("families", families::run);
     starting.start("levels", levels::run);
     starting.start("breakers", breakers::run);
+    // In every process: each has a clock of its own that may have been wrong.
+    starting.start("stamps", stamps::run);
     if !exclusive_store {
         starting.start("lanes", lanes::run);
         starting.start("neighbours", neighbours::run);

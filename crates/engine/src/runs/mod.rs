@@ -9,6 +9,7 @@ mod memory;
 mod memos;
 mod order;
 mod orphans;
+mod stamps;
 mod step;
 mod sweep;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_core::breaker::BreakerState;
+use lockgate_core::clock_guard::stamped_ahead;
 use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
 use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
@@ -18,9 +19,6 @@ use lockgate_ports::{BreakerView, ChildQuery, Condition, INPUT_BREAKER, Kin, Lim
 
 use crate::error::ApiError;
 use crate::{Engine, Inner};
-
-/// Clocks of processes may be apart a little; a job that began later than this from now was stamped by a wrong one.
-const SKEWED: Duration = Duration::from_secs(60);
 
 /// The answer: a sentence for people, a code for machines, and the grounds.
 #[derive(Clone, Debug)]
@@ -270,12 +268,11 @@ impl Why {
 
     fn delayed(&mut self, job: &Job, now: Timestamp) {
         self.next_at = Some(job.life.due_at);
-        let ahead = job.life.began_at.since(now);
+        let ahead = stamped_ahead(job.life.began_at, now);
         match &job.life.last_error {
-            _ if ahead > SKEWED => {
-                let summary =
-                    format!("A clock that was {} s ahead stamped it, and it waits for that time.", ahead.as_secs());
-                let next = "It starts by itself then; to have it sooner, cancel it and submit it again under another id.";
+            _ if ahead.is_some() => {
+                let summary = format!("A clock that was {} s ahead stamped it.", ahead.unwrap_or_default().as_secs());
+                let next = "It is brought back by itself once the clock has been right for --clock-settle, and then starts.";
                 self.say("clock_was_ahead", &summary, next);
             }
             Some(failure) if job.life.attempt.no > 1 => {

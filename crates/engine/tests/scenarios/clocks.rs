@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::time::Timestamp;
@@ -16,7 +17,7 @@ use super::stage::{Hand, Stage, caller, job, pass};
 const HOUR: i64 = 3_600_000;
 const SETTLE: Duration = Duration::from_secs(600);
 
-/// A clock that somebody sets.
+/// A clock that the test sets.
 pub(crate) struct Wall {
     began: Instant,
     wrong: AtomicI64,
@@ -31,8 +32,13 @@ impl Wall {
         self.wrong.store(wrong, Ordering::SeqCst);
     }
 
+    /// As the process has it that starts now.
     pub(crate) fn guarded(self: &Arc<Self>) -> Arc<dyn Clock> {
-        Arc::new(GuardedClock::new(self.clone(), Arc::new(Running(self.began)), SETTLE, None))
+        self.guarded_for(SETTLE)
+    }
+
+    pub(crate) fn guarded_for(self: &Arc<Self>, settle: Duration) -> Arc<dyn Clock> {
+        Arc::new(GuardedClock::new(self.clone(), Arc::new(Running(self.began)), settle, None))
     }
 }
 
@@ -170,4 +176,100 @@ async fn why_names_the_clock_if_it_was_followed_and_is_right_again() {
     let id = stage.submit(job("t")).await;
     wall.set(0);
     stage.until_reason(&id, "clock_was_ahead").await;
+}
+
+const SLOW: &str = "version: 1\ndag: slow\nnodes:\n  wait: { delay: 90m }\n";
+
+/// A job that is due at once, one with half an hour to end in, a run that waits for 90 minutes, and a schedule.
+async fn stamped(stage: &Stage) -> (JobId, JobId, RunId) {
+    let plain = stage.submit(job("t")).await;
+    let in_time = stage.submit(NewJob { deadline_ms: Some(1_800_000), ..job("unserved") }).await;
+    stage.put(SLOW).await;
+    let run = stage.begin("slow", serde_json::json!({})).await;
+    let text = "version: 1\nschedules:\n  s: {every: 5m, job: {topic: unserved}}\n";
+    stage.engine.put_schedules(&caller(), "s.yaml", text).await.expect("a good schedule");
+    (plain, in_time, run)
+}
+
+/// None of it waits for the hour that the clock was ahead.
+async fn is_brought_back(stage: &Stage, (plain, in_time, run): &(JobId, JobId, RunId)) {
+    let now = stage.clock().now();
+    let soon = |at: Timestamp, most: u64| at <= now + Duration::from_secs(most);
+    let job = stage.job(plain).await;
+    assert!(soon(job.life.due_at, 0), "{} at {now}", job.life.due_at);
+    let deadline = stage.job(in_time).await.life.deadline_at.expect("it has one");
+    assert!(soon(deadline, 1_800) && deadline > now + Duration::from_secs(1_200), "{deadline} at {now}");
+    let wakes = stage.view(run).await.run.head.wakes_at.expect("it waits");
+    assert!(soon(wakes, 5_400) && wakes > now + Duration::from_secs(4_000), "{wakes} at {now}");
+    let schedule = stage.engine.schedule(&caller(), "s").await.expect("there");
+    assert!(soon(schedule.schedule.wakes_at.expect("it wakes"), 300), "{schedule:?}");
+    for (kind, least) in [("job", 2.0), ("run", 1.0), ("schedule", 1.0)] {
+        let moved = stage.number(&format!("lockgate_clock_restamped_total{{kind=\"{kind}\"}}"));
+        assert!(moved >= least, "{kind}: {moved}");
+    }
+    let mut worker = Hand::attach(&stage.engine, "late", &["t"], 1).await;
+    let assignment = worker.take().await;
+    assert_eq!(assignment.job.request.job_id, *plain);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_followed_clock_stamped_is_brought_back_when_the_time_is_right_again() {
+    let wall = Wall::new();
+    let clock = wall.guarded();
+    let stage = Stage::with_clocks(Settings::default(), Arc::default(), clock.clone(), clock);
+    pass(Duration::from_secs(5)).await;
+    wall.set(HOUR);
+    pass(SETTLE + Duration::from_secs(5)).await;
+    assert_eq!(stage.clock().now(), wall.now(), "it is believed by now");
+    // The clock is set right at once, and that counts as late as any jump.
+    wall.set(0);
+    pass(SETTLE - Duration::from_secs(60)).await;
+    let parked = stamped(&stage).await;
+    pass(Duration::from_secs(70)).await;
+    assert_eq!(stage.clock().now(), wall.now());
+    is_brought_back(&stage, &parked).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_with_the_right_clock_says_that_stamps_lie_ahead_and_brings_them_back_when_it_has_stood() {
+    let wall = Wall::new();
+    wall.set(HOUR);
+    let stage = Stage::with_clocks(Settings::default(), Arc::default(), wall.clone(), wall.guarded());
+    pass(Duration::from_secs(5)).await;
+    let parked = stamped(&stage).await;
+    wall.set(0);
+    let stage = stage.crash_with(wall.guarded(), Settings::default());
+    pass(Duration::from_secs(5)).await;
+    let found = findings(&stage).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == Trouble::ClockJumped && found[0].1.starts_with("the Store has stamps that were 35"), "{found:?}");
+    stage.until_reason(&parked.0, "clock_was_ahead").await;
+    assert!((stage.number("lockgate_clock_jumps_total{clock=\"stamps\"}") - 1.0).abs() < f64::EPSILON);
+    pass(SETTLE).await;
+    is_brought_back(&stage, &parked).await;
+    let found = findings(&stage).await;
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_behind_moves_nothing_if_it_is_corrected_or_the_store_knows_better() {
+    for shared in [false, true] {
+        let (own, stores) = (Wall::new(), Wall::new());
+        let settings = || Settings { exclusive_store: !shared, ..Settings::default() };
+        let store: Arc<dyn Clock> = if shared { stores.clone() } else { own.clone() };
+        let stage = Stage::with_clocks(settings(), Arc::default(), store, own.guarded());
+        pass(Duration::from_secs(5)).await;
+        let id = stage.submit(NewJob { deadline_ms: Some(7_200_000), ..job("unserved") }).await;
+        let before = stage.job(&id).await;
+        own.set(-HOUR);
+        let stage = stage.crash_with(own.guarded(), settings());
+        pass(Duration::from_secs(30)).await;
+        if !shared {
+            // A machine that had no time when it started, and asked for it.
+            own.set(0);
+        }
+        pass(SETTLE * 2).await;
+        assert_eq!(stage.job(&id).await.life, before.life, "shared: {shared}");
+        assert!(stage.number("lockgate_clock_restamped_total{kind=\"job\"}").abs() < f64::EPSILON);
+    }
 }

@@ -90,6 +90,14 @@ async fn a_clock_that_jumps(witness: &mut Witness) {
     witness.look(&stage);
     wall.set(-60_000);
     witness.wait_for(&stage, &["lockgate_clock_jumps_total", "lockgate_clock_jump_seconds"]).await;
+    let wall = super::clocks::Wall::new();
+    let clock = wall.guarded_for(Duration::ZERO);
+    let stage = Stage::with_clocks(Settings::default(), std::sync::Arc::default(), clock.clone(), clock);
+    witness.look(&stage);
+    wall.set(3_600_000);
+    stage.submit(job("unserved")).await;
+    wall.set(0);
+    witness.wait_for(&stage, &["lockgate_clock_restamped_total"]).await;
 }
 
 async fn a_transaction_that_stays_open(witness: &mut Witness) {

@@ -236,6 +236,16 @@ impl Stage {
         Self::on(ground, settings)
     }
 
+    /// The process dies; the next one on the same ground has another clock.
+    pub(crate) fn crash_with(self, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let Self { store, entropy, running, stop, .. } = self;
+        running.abort();
+        drop(stop);
+        let counters = Arc::new(MemoryCounters::new(clock.clone()));
+        let ground = Ground { store, lanes: Arc::default(), bus: Arc::default(), counters, clock, entropy };
+        Self::on(ground, settings)
+    }
+
     /// kill -9.
     pub(crate) fn kill(&self) {
         self.running.abort();
