@@ -90,7 +90,7 @@ impl KeptClock {
         }
     }
 
-    /// Whole or not at all. It is of use until the machine stops, so nobody waits for the disk.
+    /// Whole or not at all. It is of use until the machine stops, so it is not synced to the disk.
     fn write(&self, guard: ClockGuard) -> std::io::Result<()> {
         let Some(boot) = self.boot.clone() else { return Ok(()) };
         let aside = self.path.with_extension(format!("json-{}", std::process::id()));

@@ -1,7 +1,5 @@
 //! "Why does it wait, and what would start it?"
 
-use std::time::Duration;
-
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::clock_guard::stamped_ahead;
 use lockgate_core::dag::RunHead;

@@ -57,28 +57,43 @@ pub(crate) struct Server {
     port: u16,
     folder: Arc<TempDir>,
     arguments: Vec<String>,
+    environment: Environment,
 }
+
+/// What a server finds in its environment beside what this process has.
+pub(crate) type Environment = Vec<(&'static str, std::ffi::OsString)>;
 
 impl Server {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
+        Self::start_in(Environment::new(), arguments).await
+    }
+
+    pub(crate) async fn start_in(environment: Environment, arguments: &[&str]) -> Self {
         let folder = Arc::new(TempDir::new().expect("a folder"));
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self::launch(folder, free_port(), arguments, binary()).await
+        Self::launch(folder, free_port(), arguments, environment, binary()).await
     }
 
     /// One that may have only so many file descriptors.
     pub(crate) async fn start_with_descriptors(limit: u32, arguments: &[&str]) -> Self {
         let folder = Arc::new(TempDir::new().expect("a folder"));
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self::launch(folder, free_port(), arguments, binary_with_descriptors(limit)).await
+        Self::launch(folder, free_port(), arguments, Environment::new(), binary_with_descriptors(limit)).await
     }
 
-    async fn launch(folder: Arc<TempDir>, port: u16, arguments: Vec<String>, mut command: Command) -> Self {
+    async fn launch(
+        folder: Arc<TempDir>,
+        port: u16,
+        arguments: Vec<String>,
+        environment: Environment,
+        mut command: Command,
+    ) -> Self {
         let listen = format!("127.0.0.1:{port}");
         let mut child = command
             .args(["--json", "serve", "--log", "warn", "--metrics", "127.0.0.1:0", "--listen", &listen, "--data"])
             .arg(folder.path())
             .args(&arguments)
+            .envs(environment.iter().cloned())
             .stderr(Stdio::inherit())
             .spawn()
             .expect("the server starts");
@@ -87,7 +102,7 @@ impl Server {
         let line = first.expect("the server answers in time").expect("readable").expect("the server starts");
         let banner: Value = serde_json::from_str(&line).expect("JSON");
         let api = banner["api"].as_str().expect("an address").to_owned();
-        Self { child, api, banner, port, folder, arguments }
+        Self { child, api, banner, port, folder, arguments, environment }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -165,7 +180,8 @@ impl Server {
 
     /// A new process on the same folder and port as one that has ended.
     pub(crate) async fn start_again(&mut self) {
-        *self = Self::launch(self.folder.clone(), self.port, self.arguments.clone(), binary()).await;
+        let (folder, environment) = (self.folder.clone(), self.environment.clone());
+        *self = Self::launch(folder, self.port, self.arguments.clone(), environment, binary()).await;
     }
 
     /// The next process is started with these arguments instead.

@@ -4,6 +4,7 @@ mod access;
 mod backup;
 mod chaos;
 mod children;
+mod clocks;
 mod cluster;
 mod crash;
 mod dags;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use lockgate_testbed::{Nats, Postgres, Redis};
 use tokio::process::Child;
 
-use super::super::harness::{Client, Server, binary};
+use super::super::harness::{Client, Environment, Server, binary};
 
 /// What the processes share.
 pub(crate) struct Ground {
@@ -25,10 +25,14 @@ impl Ground {
 
     /// A server process with these roles.
     pub(crate) async fn process(&self, roles: &str, more: &[&str]) -> Server {
+        self.process_in(Environment::new(), roles, more).await
+    }
+
+    pub(crate) async fn process_in(&self, environment: Environment, roles: &str, more: &[&str]) -> Server {
         let (database, redis, nats) = (self.postgres.url(), self.redis.url(), self.nats.url());
         let mut arguments = vec!["--roles", roles, "--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
         arguments.extend(more);
-        Server::start(&arguments).await
+        Server::start_in(environment, &arguments).await
     }
 }
 
