@@ -8,12 +8,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lockgate_core::audit::Action;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
-use crate::commit_mark::{self, COMMIT_MARK, Position};
-use crate::continuity::Loss;
-use crate::{connection, continuity};
+use crate::commit_mark::{self, Position};
+use crate::error::OpenError;
+use crate::{connection, continuity, folder};
 
 /// The database with everything, and that of the built-in `job.db_tx`. In this order: an effect that is in neither or only in
 /// the second is repeated or found, never lost.
@@ -32,6 +33,8 @@ pub enum BackupError {
     Database { path: PathBuf, error: rusqlite::Error },
     #[error("the copy {} is not whole: {found}", path.display())]
     NotWhole { path: PathBuf, found: String },
+    #[error("{0}")]
+    Lost(#[from] OpenError),
 }
 
 /// What a copy has.
@@ -46,6 +49,8 @@ pub struct Facts {
     pub schedules: u64,
     pub audit_rows: u64,
     pub audit_blocks: u64,
+    /// What the installation had lost before, each as it was accepted.
+    pub losses: Vec<String>,
 }
 
 /// Copies the databases of one folder into another, at most so many bytes a second. Which there were.
@@ -53,7 +58,13 @@ pub fn copy(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<Vec
     if !from.join(DATABASES[0]).exists() {
         return Err(BackupError::Nothing(from.to_owned()));
     }
-    let failed = |error| BackupError::File { path: from.join(COMMIT_MARK), error };
+    let failed = |error| BackupError::File { path: from.to_owned(), error };
+    // A server that runs has looked when it started. To look while it writes would mistake what it is about to write for damage.
+    if let Some(examined) = folder::while_unused(from, || continuity::examine(from)).map_err(failed)?
+        && let Some(loss) = examined?.loss
+    {
+        return Err(OpenError::Lost { path: from.to_owned(), loss }.into());
+    }
     // Before the copy: whatever was acknowledged until now must be in it.
     let marked = commit_mark::read(from).map_err(failed)?;
     let there: Vec<_> = DATABASES.into_iter().filter(|name| from.join(name).exists()).collect();
@@ -92,12 +103,11 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
 /// A copy of a folder that lost acknowledged commits is none.
 fn refuse_behind(copy: &Path, marked: Position) -> Result<(), BackupError> {
     let failed = |error| BackupError::Database { path: copy.to_owned(), error };
-    let found = connection::examining(copy).and_then(|conn| continuity::position(&conn)).map_err(failed)?;
-    if found.installation == marked.installation && found.commits >= marked.commits {
-        return Ok(());
+    let found = connection::examining(copy).and_then(|conn| continuity::ask(&conn)).map_err(failed)?;
+    match continuity::judge(Some(marked), found, None) {
+        None => Ok(()),
+        Some(loss) => Err(BackupError::NotWhole { path: copy.to_owned(), found: loss.to_string() }),
     }
-    let loss = if found.installation == marked.installation { Loss::Behind { marked, found } } else { Loss::Other };
-    Err(BackupError::NotWhole { path: copy.to_owned(), found: loss.to_string() })
 }
 
 /// Reads every page of a copy and says what is in it.
@@ -127,7 +137,13 @@ fn facts(conn: &Connection) -> rusqlite::Result<Facts> {
         schedules: number("SELECT COUNT(*) FROM schedules")?,
         audit_rows: number("SELECT COUNT(*) FROM audit")?,
         audit_blocks: number("SELECT COUNT(*) FROM audit_blocks")?,
+        losses: losses(conn)?,
     })
+}
+
+fn losses(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut query = conn.prepare("SELECT subject FROM audit WHERE action = ?1 ORDER BY audit_id")?;
+    query.query_map([Action::LossAccepted.as_str()], |row| row.get(0))?.collect()
 }
 
 /// Nobody who was at work when a copy was taken is at work in it.

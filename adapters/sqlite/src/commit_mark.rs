@@ -1,4 +1,4 @@
-//! The commit mark: a small file beside the database that says how far acknowledged commits went.
+//! The commit mark: a small file beside the database that says how far acknowledged commits went (ADR 21).
 //!
 //! SQLite drops whatever follows a broken frame of its write-ahead log without a word, and takes a log that is missing for one that
 //! was never there. So every transaction counts itself in the database, and after its sync, before any caller is answered, the
@@ -84,13 +84,16 @@ pub(crate) struct CommitMark {
 }
 
 impl CommitMark {
-    /// Begins a mark at `position`, in place of any other.
+    /// Goes on with the mark of this installation, in place, which takes no room on a full disk; or begins one instead of any other.
     pub(crate) fn begin(folder: &Path, position: Position) -> Self {
-        let made = make(folder, position);
-        if let Err(error) = &made {
+        let is_ours = matches!(read(folder), Ok(Some(mark)) if mark.installation == position.installation);
+        let opened = if is_ours { private_file().open(folder.join(COMMIT_MARK)) } else { make(folder, position) };
+        if let Err(error) = &opened {
             tracing::warn!(%error, "the commit mark cannot be written: a write-ahead log that is lost later would not be noticed");
         }
-        Self { file: made.ok(), is_stuck: false }
+        let mut mark = Self { file: opened.ok(), is_stuck: false };
+        mark.advance(position);
+        mark
     }
 
     /// After the sync of a commit, before its callers are answered. Both copies take turns.
@@ -149,5 +152,20 @@ mod tests {
         assert_eq!(read(folder.path()).unwrap(), Some(position(5)), "6 was torn");
         file.set_len(10).unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_mark_is_carried_on_in_place_and_not_by_another_installation() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = || std::fs::metadata(folder.path().join(COMMIT_MARK)).unwrap().ino();
+        drop(CommitMark::begin(folder.path(), position(4)));
+        let first = file();
+        drop(CommitMark::begin(folder.path(), position(9)));
+        assert_eq!((read(folder.path()).unwrap(), file()), (Some(position(9)), first));
+        let other = Position { installation: [8; 16], ..position(2) };
+        drop(CommitMark::begin(folder.path(), other));
+        assert_eq!(read(folder.path()).unwrap(), Some(other), "although it has fewer commits");
+        assert_ne!(file(), first);
     }
 }

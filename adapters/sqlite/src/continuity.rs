@@ -9,16 +9,18 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::commit_mark::{self, Position};
 use crate::connection;
 use crate::error::OpenError;
-use crate::folder::Folder;
 use crate::log_scan::{self, BrokenLog};
+
+/// Files that a server makes after its database: where they are, a database was.
+const MADE_LATER: [&str; 2] = ["auth.key", "finding.key"];
 
 /// What a data folder lacks of what was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The database is not there, or has no tables, and was once.
     Gone { marked: Position },
-    /// There is a write-ahead log with commits and no database for it.
-    LogAlone,
+    /// There is no database, and another file of an installation is.
+    Alone { beside: &'static str },
     /// The database ends before the last acknowledged commit: the end of its log is missing, or all of it.
     Behind { marked: Position, found: Position },
     /// The database is not the one that was here.
@@ -31,15 +33,12 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone { marked } => {
-                write!(
-                    f,
-                    "lockgate.db is missing or empty, and {} commits and {} jobs were",
-                    marked.commits, marked.last_seq
-                )?;
-                f.write_str(" acknowledged in this folder")
+                let Position { commits, last_seq, .. } = marked;
+                write!(f, "lockgate.db is missing or empty, and {commits} commits with {last_seq} jobs were acknowledged")?;
+                f.write_str(" in this folder")
             }
-            Self::LogAlone => {
-                f.write_str("lockgate.db is missing or empty, and its write-ahead log lockgate.db-wal is there")
+            Self::Alone { beside } => {
+                write!(f, "lockgate.db is missing or empty, and this folder has been used: {beside} is there")
             }
             Self::Behind { marked, found } => {
                 let (commits, jobs) = (marked.commits - found.commits, marked.last_seq.saturating_sub(found.last_seq));
@@ -61,35 +60,57 @@ impl fmt::Display for Loss {
 
 /// What the database says of itself.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+pub(crate) enum Found {
     Nothing,
     /// Made by a version that did not count commits.
     Uncounted,
     At(Position),
+    /// A loss was accepted, and the process ended before a new timeline began. The mark is of the time before.
+    Accepted,
 }
 
-/// Changes nothing: whoever is refused can still look for what is left.
-pub(crate) fn examine(folder: &Folder) -> Result<Option<Loss>, OpenError> {
-    let failed = |error| OpenError::Folder { path: folder.path().to_owned(), error };
-    let marked = commit_mark::read(folder.path()).map_err(failed)?;
-    let log = folder.path().join("lockgate.db-wal");
+/// What the examination of a folder found.
+#[derive(Debug)]
+pub(crate) struct Examined {
+    pub(crate) loss: Option<Loss>,
+    /// The log ends in what a crash left of one transaction.
+    pub(crate) is_log_torn: bool,
+}
+
+/// Changes nothing: whatever is left can still be looked for.
+pub(crate) fn examine(folder: &Path) -> Result<Examined, OpenError> {
+    let failed = |error| OpenError::Folder { path: folder.to_owned(), error };
+    let marked = commit_mark::read(folder).map_err(failed)?;
+    let log = folder.join("lockgate.db-wal");
     let broken = log_scan::broken(&log).map_err(failed)?;
-    let found = look(&folder.database())?;
-    let log_alone = matches!(found, Found::Nothing) && std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
-    let loss = judge(marked, found, broken).or(log_alone.then_some(Loss::LogAlone));
+    let found = look(&folder.join("lockgate.db"))?;
+    let loss = judge(marked, found, broken).or_else(|| alone(folder, &log, found));
     if let (None, None, Found::At(_)) = (&loss, marked, found) {
         tracing::warn!("there is no commit mark in the data folder: a loss before this start would not be noticed");
     }
-    Ok(loss)
+    Ok(Examined { loss, is_log_torn: broken.is_some() })
 }
 
-fn judge(marked: Option<Position>, found: Found, broken: Option<BrokenLog>) -> Option<Loss> {
+pub(crate) fn judge(marked: Option<Position>, found: Found, broken: Option<BrokenLog>) -> Option<Loss> {
     match (marked, found) {
-        (Some(marked), Found::Nothing | Found::Uncounted) => Some(Loss::Gone { marked }),
+        (Some(marked), Found::Nothing) => Some(Loss::Gone { marked }),
+        (Some(_), Found::Uncounted) => Some(Loss::Other),
         (Some(marked), Found::At(found)) if marked.installation != found.installation => Some(Loss::Other),
         (Some(marked), Found::At(found)) if found.commits < marked.commits => Some(Loss::Behind { marked, found }),
-        _ => broken.map(Loss::Broken),
+        _ => broken.filter(|broken| broken.is_damage()).map(Loss::Broken),
     }
+}
+
+/// Without a mark other files tell that there was a database.
+fn alone(folder: &Path, log: &Path, found: Found) -> Option<Loss> {
+    if !matches!(found, Found::Nothing) {
+        return None;
+    }
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return Some(Loss::Alone { beside: "its write-ahead log lockgate.db-wal" });
+    }
+    let beside = MADE_LATER.into_iter().find(|name| folder.join(name).exists())?;
+    Some(Loss::Alone { beside })
 }
 
 fn look(database: &Path) -> Result<Found, OpenError> {
@@ -99,41 +120,45 @@ fn look(database: &Path) -> Result<Found, OpenError> {
     let conn = connection::reading(database)?;
     // The last connection that closes would remove a log that it could not read.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let has = |table: &str| {
-        conn.query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1", [table], |_| Ok(()))
-            .optional()
-            .map(|row| row.is_some())
-    };
-    Ok(match (has("continuity")? && has("book")?, has("schema_version")?) {
-        (true, _) => Found::At(position(&conn)?),
-        (false, true) => Found::Uncounted,
-        (false, false) => Found::Nothing,
-    })
+    Ok(ask(&conn)?)
 }
 
-/// Counts commits from now on, if nothing did so before.
-pub(crate) fn begin(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute_batch(
-        "CREATE TABLE IF NOT EXISTS continuity (
-             only INTEGER PRIMARY KEY CHECK (only = 1), installation BLOB NOT NULL, commits INTEGER NOT NULL
-         ) STRICT;
-         INSERT OR IGNORE INTO continuity VALUES (1, randomblob(16), 0);",
-    )
+pub(crate) fn ask(conn: &Connection) -> rusqlite::Result<Found> {
+    let has = |sql: &str| conn.query_row(sql, [], |_| Ok(())).optional().map(|row| row.is_some());
+    if has("SELECT 1 FROM pragma_table_info('book') WHERE name = 'accepted_loss'")? {
+        return Ok(if accepted(conn)?.is_some() { Found::Accepted } else { Found::At(position(conn)?) });
+    }
+    let is_ours = has("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'")?;
+    Ok(if is_ours { Found::Uncounted } else { Found::Nothing })
 }
 
-/// What was lost is given up. The log that cannot be read goes, and so do the leases of processes that no longer run. The
-/// database gets a new name, so that files of before are told from it.
-pub(crate) fn accept(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute_batch(
-        "UPDATE continuity SET installation = randomblob(16);
-         UPDATE edges SET closed_at = expires_at WHERE closed_at IS NULL;",
-    )?;
+/// What was lost is given up: noted until a new timeline has begun, for the commits that are missing gave out tokens. The log that
+/// cannot be read goes, and so do the leases of processes that no longer run. The database gets a new name, so that it is told from
+/// what it was before.
+pub(crate) fn accept(conn: &Connection, loss: &Loss) -> Result<(), OpenError> {
+    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(OpenError::Damaged(found));
+    }
+    let transaction = conn.unchecked_transaction()?;
+    let sql = "UPDATE book SET installation = randomblob(16), accepted_loss = ?1";
+    transaction.execute(sql, [loss.to_string()])?;
+    transaction.execute("UPDATE edges SET closed_at = expires_at WHERE closed_at IS NULL", [])?;
+    transaction.commit()?;
+    Ok(empty_log(conn)?)
+}
+
+pub(crate) fn empty_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
+/// What was missing when a loss was accepted, while no timeline has begun since.
+pub(crate) fn accepted(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    conn.query_row("SELECT accepted_loss FROM book", [], |row| row.get(0))
+}
+
 pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
-    let sql = "SELECT installation, commits, last_seq FROM continuity, book";
-    conn.query_row(sql, [], |row| {
+    conn.query_row("SELECT installation, commits, last_seq FROM book", [], |row| {
         let commits: i64 = row.get(1)?;
         Ok(Position { installation: row.get(0)?, commits: commits.unsigned_abs(), last_seq: row.get(2)? })
     })
@@ -155,7 +180,11 @@ mod tests {
         assert_eq!(judge(Some(marked), found(8), None), Some(Loss::Behind { marked, found: behind }));
         assert_eq!(judge(Some(at(2, 3)), found(9), None), Some(Loss::Other));
         assert_eq!(judge(Some(marked), Found::Nothing, None), Some(Loss::Gone { marked }));
+        assert_eq!(judge(Some(marked), Found::Uncounted, None), Some(Loss::Other), "a database of an older version");
+        assert_eq!(judge(Some(marked), Found::Accepted, None), None, "the mark is of the time before");
         let broken = BrokenLog { frame: 3, commits_behind: 2 };
         assert_eq!(judge(Some(marked), found(9), Some(broken)), Some(Loss::Broken(broken)));
+        let torn = BrokenLog { commits_behind: 1, ..broken };
+        assert_eq!(judge(Some(marked), found(9), Some(torn)), None, "a power cut in the middle of a commit");
     }
 }

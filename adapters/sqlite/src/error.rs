@@ -26,6 +26,10 @@ pub enum OpenError {
         path.display()
     )]
     Lost { path: PathBuf, loss: Loss },
+    #[error("{what_to_free} ({error})")]
+    NoRoom { what_to_free: String, error: rusqlite::Error },
+    #[error("what is left of the database is damaged: {0}. Restore a backup into a new folder: docs/backup.md says how")]
+    Damaged(String),
     #[error("the file system of the data folder does not support a write-ahead log: the journal stays {0:?}")]
     NoLog(String),
     #[error("a thread cannot be started: {0}")]

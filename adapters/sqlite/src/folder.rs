@@ -13,6 +13,7 @@ use crate::error::OpenError;
 /// but a child that is between fork and exec when its parent is killed holds it until it gets there.
 const FREE_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOCK: &str = "lock";
 
 /// Held for as long as any connection is open. The operating system lets go of it when the process dies.
 #[derive(Debug)]
@@ -23,14 +24,18 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn claim(path: &Path) -> Result<Self, OpenError> {
+        Self::claim_patiently(path, || std::thread::park_timeout(LOOK_EVERY))
+    }
+
+    fn claim_patiently(path: &Path, mut rest: impl FnMut()) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Folder { path: path.to_owned(), error };
         private_folder(path).map_err(failed)?;
-        let lock = private_file().create(true).truncate(false).open(path.join("lock")).map_err(failed)?;
+        let lock = private_file().create(true).truncate(false).open(path.join(LOCK)).map_err(failed)?;
         let began = Instant::now();
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { path: path.to_owned(), _lock: lock }),
-                Err(TryLockError::WouldBlock) if began.elapsed() < FREE_WITHIN => std::thread::park_timeout(LOOK_EVERY),
+                Err(TryLockError::WouldBlock) if began.elapsed() < FREE_WITHIN => rest(),
                 Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
@@ -43,6 +48,21 @@ impl Folder {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join("lockgate.db")
+    }
+}
+
+/// Runs `look` while no process can open the folder. None if one has it open. Writes nothing, and works on a folder that may only be
+/// read.
+pub(crate) fn while_unused<T>(folder: &Path, look: impl FnOnce() -> T) -> io::Result<Option<T>> {
+    let lock = match File::open(folder.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(look())),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(look())),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -123,16 +143,19 @@ mod tests {
     #[test]
     fn a_start_waits_for_the_lock_of_a_process_that_is_about_to_end() {
         let place = tempfile::tempdir().unwrap();
-        let first = Folder::claim(place.path()).unwrap();
-        let (looked, second) = std::thread::scope(|scope| {
-            let began = Instant::now();
-            let second = scope.spawn(|| Folder::claim(place.path()));
-            std::thread::park_timeout(Duration::from_millis(200));
-            drop(first);
-            (began, second.join().unwrap())
+        let mut first = Some(Folder::claim(place.path()).unwrap());
+        let mut rests = 0;
+        let second = Folder::claim_patiently(place.path(), || {
+            rests += 1;
+            if rests == 3 {
+                first = None;
+            }
         });
         assert!(second.is_ok(), "{second:?}");
-        assert!(looked.elapsed() < FREE_WITHIN);
+        assert_eq!(rests, 3);
+        assert_eq!(while_unused(place.path(), || ()).unwrap(), None);
+        drop(second);
+        assert_eq!(while_unused(place.path(), || ()).unwrap(), Some(()));
     }
 
     #[test]
@@ -141,7 +164,7 @@ mod tests {
         let first = Folder::claim(place.path()).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         drop(first);
-        let again = private_file().open(place.path().join("lock")).unwrap().try_lock();
+        let again = private_file().open(place.path().join(LOCK)).unwrap().try_lock();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(again.is_ok(), "{again:?}");

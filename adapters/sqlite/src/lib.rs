@@ -15,6 +15,7 @@ mod folder;
 mod log_scan;
 mod readers;
 mod reads;
+mod reserve;
 mod row;
 mod run_sheet;
 mod schema;

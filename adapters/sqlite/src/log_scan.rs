@@ -2,7 +2,8 @@
 //!
 //! SQLite ends its recovery at the first frame whose checksum is wrong, and cannot tell a write that a crash cut short from damage in
 //! the middle. Each commit is synced before the next one writes, so a crash leaves the end of at most one transaction behind a gap. Two
-//! or more commit frames of the same log behind a broken one were on the disk, and acknowledged, before it broke.
+//! or more commit frames of one log behind a broken one were on the disk, and acknowledged, before it broke. Remains of one crash must
+//! not be taken for that after the next, so a log with such an end is emptied before it is written to.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,7 +14,7 @@ const FRAME_HEADER_BYTES: usize = 24;
 /// The last bit says in which order bytes are summed up.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Damage in the middle of the log.
+/// Where the log can no longer be read, and what it has behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenLog {
     /// The first frame that cannot be read; 0 for the header.
@@ -22,7 +23,14 @@ pub struct BrokenLog {
     pub commits_behind: u64,
 }
 
-/// Reads the whole log, as SQLite does when it opens it. None if it is not there, or whole, or cut short by a crash at most.
+impl BrokenLog {
+    /// More than one crash leaves: acknowledged commits.
+    pub(crate) const fn is_damage(self) -> bool {
+        self.commits_behind >= 2
+    }
+}
+
+/// Reads the whole log, as SQLite does when it opens it. None if it is not there, or nothing is behind its last readable frame.
 pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
     let file = match File::open(log) {
         Ok(file) => file,
@@ -50,7 +58,7 @@ pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
         number += 1;
         scan.step(number, &frame);
     }
-    Ok(scan.found.filter(|broken| broken.commits_behind >= 2))
+    Ok(scan.found.filter(|broken| broken.commits_behind > 0))
 }
 
 struct Scan {
@@ -157,10 +165,11 @@ mod tests {
             found(folder.path(), &bytes)
         };
         let middle = flipped(whole.len() / 2).expect("damage");
-        assert!(middle.frame > 1 && (2..10).contains(&middle.commits_behind), "{middle:?}");
+        assert!(middle.is_damage() && middle.frame > 1 && (2..10).contains(&middle.commits_behind), "{middle:?}");
         assert_eq!(flipped(17).map(|broken| broken.frame), Some(0), "the salts of the header");
         assert!(flipped(0).is_some_and(|broken| broken.frame == 0 && broken.commits_behind > 9), "the magic of the header");
-        assert_eq!(flipped(whole.len() - 10), None, "the last transaction may have been cut short by a crash");
+        let last = flipped(whole.len() - 10).expect("the end of one transaction");
+        assert_eq!((last.commits_behind, last.is_damage()), (1, false), "a crash may have cut it short");
     }
 
     #[test]

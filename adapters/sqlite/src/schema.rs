@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::OpenError;
 
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0001_create_jobs.sql"),
     include_str!("../migrations/0002_create_sessions.sql"),
     include_str!("../migrations/0003_create_governance.sql"),
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0011_date_outbox.sql"),
     include_str!("../migrations/0012_create_memos.sql"),
     include_str!("../migrations/0013_keep_tries.sql"),
+    include_str!("../migrations/0014_count_commits.sql"),
 ];
 
 /// Brings the database to the newest schema. Refuses one from the future.

@@ -34,6 +34,11 @@ impl Sheet {
         Ok(Self { change, life, events, request, duties, audit })
     }
 
+    /// The job is new.
+    pub(crate) fn is_birth(&self) -> bool {
+        self.change.transition.job.version == 1
+    }
+
     pub(crate) fn result(&self) -> Option<&str> {
         self.change.transition.result.as_ref().map(|result| result.as_str())
     }

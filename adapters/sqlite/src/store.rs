@@ -30,10 +30,11 @@ use tokio::sync::watch;
 
 use crate::checkpoint::{LogBounds, LogKeeper};
 use crate::commit_mark::CommitMark;
-use crate::continuity::Loss;
+use crate::continuity::Examined;
 use crate::error::{Fault, OpenError};
 use crate::folder::Folder;
 use crate::readers::Readers;
+use crate::reserve::Reserve;
 use crate::sheet::Sheet;
 use crate::writer::{Fatal, Progress, Writer};
 use crate::{connection, continuity, reads, schema};
@@ -46,6 +47,8 @@ pub struct Options {
     pub bytes_max: Option<u64>,
     /// Go on with what is left where acknowledged commits are missing. Else such a folder is not opened.
     pub accept_loss: bool,
+    /// Size of a file that is given up when the disk is full, so that what is under way can be brought to its end.
+    pub reserve_bytes: Option<u64>,
 }
 
 /// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
@@ -56,7 +59,8 @@ pub struct SqliteStore {
     fatal: Arc<Fatal>,
     unreadable: Arc<Unreadable>,
     searched: Mutex<Option<tenants::Search>>,
-    loss: Option<Loss>,
+    reserve: Arc<Reserve>,
+    loss: Option<String>,
     /// Dropped last: the folder is free when nobody uses its files any more.
     _folder: Folder,
 }
@@ -74,7 +78,22 @@ impl SqliteStore {
 
     pub fn open_with(folder: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let folder = Folder::claim(folder)?;
-        let loss = continuity::examine(&folder)?;
+        let reserve = Arc::new(Reserve::open(folder.path(), options.reserve_bytes));
+        Self::open_claimed(folder, clock, options, Arc::clone(&reserve)).map_err(|error| match error {
+            OpenError::Database(error) if reserve.is_disk_full() => {
+                OpenError::NoRoom { what_to_free: reserve.what_to_free(), error }
+            }
+            error => error,
+        })
+    }
+
+    fn open_claimed(
+        folder: Folder,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        reserve: Arc<Reserve>,
+    ) -> Result<Self, OpenError> {
+        let Examined { loss, is_log_torn } = continuity::examine(folder.path())?;
         if let Some(loss) = loss.clone().filter(|_| !options.accept_loss) {
             return Err(OpenError::Lost { path: folder.path().to_owned(), loss });
         }
@@ -82,24 +101,26 @@ impl SqliteStore {
         let fatal = Arc::new(watch::Sender::new(None));
         let mut conn = connection::writing(&database)?;
         schema::migrate(&mut conn)?;
-        continuity::begin(&conn)?;
         if let Some(loss) = &loss {
             tracing::warn!(%loss, "acknowledged work is missing, and the loss was accepted");
-            continuity::accept(&conn)?;
+            continuity::accept(&conn, loss)?;
+        } else if is_log_torn && let Err(error) = continuity::empty_log(&conn) {
+            tracing::warn!(%error, "what a crash left at the end of the write-ahead log stays there");
         }
-        // Left by a process that ended while it overwrote free pages.
-        conn.execute("DELETE FROM blanks", [])?;
+        // Left by a process that ended while it overwrote free pages. The clause keeps SQLite from writing to a table that is empty, for
+        // which a full disk may have no room.
+        conn.execute("DELETE FROM blanks WHERE TRUE", [])?;
         if let Some(bytes) = options.bytes_max {
             connection::limit(&conn, bytes)?;
         }
         let readers = Readers::start(&database)?;
         let log =
             LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
-        let position = continuity::position(&conn)?;
-        let mark = CommitMark::begin(folder.path(), position);
-        let writer = Writer::start(conn, Arc::clone(&clock), log, Progress { position, mark }, Arc::clone(&fatal))?;
-        let unreadable = Arc::default();
-        Ok(Self { readers, writer, clock, fatal, unreadable, searched: Mutex::default(), loss, _folder: folder })
+        let (position, loss) = (continuity::position(&conn)?, continuity::accepted(&conn)?);
+        let progress = Progress { position, mark: CommitMark::begin(folder.path(), position) };
+        let writer = Writer::start(conn, Arc::clone(&clock), log, progress, Arc::clone(&reserve), Arc::clone(&fatal))?;
+        let (unreadable, searched) = (Arc::default(), Mutex::default());
+        Ok(Self { readers, writer, clock, fatal, unreadable, searched, reserve, loss, _folder: folder })
     }
 
     /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
@@ -108,10 +129,15 @@ impl SqliteStore {
         self.writer.commits()
     }
 
-    /// What was missing when the folder was opened, if that was accepted. Tokens given out since may be given out again, so a new
-    /// timeline must begin before any job runs.
-    pub fn loss(&self) -> Option<&Loss> {
-        self.loss.as_ref()
+    /// What was missing when a loss was accepted, now or by a process that ended before a new timeline began. Tokens given out by the
+    /// commits that are missing may be given out again, so a new timeline must begin before any job runs.
+    pub fn loss(&self) -> Option<&str> {
+        self.loss.as_deref()
+    }
+
+    /// Work that is not under way yet is refused once the reserve is spent, so that ends can be stored.
+    fn admit(&self, is_new: bool) -> Result<(), StoreError> {
+        if is_new && self.reserve.is_spent() { Err(self.reserve.refusal()) } else { Ok(()) }
     }
 
     /// Set when the disk did not confirm a write. Nothing is written from then on, and the process must stop: only a
@@ -138,6 +164,7 @@ impl Jobs for SqliteStore {
         }
         let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        self.admit(sheets.iter().any(Sheet::is_birth))?;
         let commit = |part: Range<usize>| {
             // Kept here too, so that the writing thread does not have to free it.
             let shared = Arc::clone(&sheets);
@@ -409,7 +436,10 @@ impl Upkeep for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.writer.run(1, |ledger| ledger.rehearse()).await?;
+        let rehearsed = self.writer.run(1, |ledger| ledger.rehearse()).await;
+        // Says more than SQLite does of a full disk.
+        self.admit(true)?;
+        rehearsed?;
         self.readers.run(reads::newest).await?;
         self.readers.run(|conn| reads::backlog(conn, Timestamp::default(), 1)).await?;
         Ok(())

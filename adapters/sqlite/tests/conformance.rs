@@ -1,11 +1,16 @@
 //! The Store's suite, on SQLite.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use lockgate_ports::Clock;
+use lockgate_ports::conformance::store::losses::{FolderHarness, Opened, Strike};
 use lockgate_ports::conformance::store::{Spoiling, Spoilt, StoreHarness};
 use lockgate_ports::memory::ManualClock;
-use lockgate_sqlite::SqliteStore;
+use lockgate_sqlite::{Options, SqliteStore};
 
 fn harness() -> StoreHarness {
     let folder = tempfile::tempdir().unwrap();
@@ -33,3 +38,105 @@ fn harness() -> StoreHarness {
 
 lockgate_ports::store_conformance! { harness }
 lockgate_ports::store_agrees_with_memory! { harness, cases: 24 }
+
+const LOSSES: &[Strike] = &[
+    Strike { name: "log cut by 3 percent", strike: |folder| cut(folder, 97) },
+    Strike { name: "log cut in half", strike: |folder| cut(folder, 50) },
+    Strike { name: "log header flipped", strike: |folder| flip(folder, |_| 17) },
+    Strike { name: "log flipped in the middle", strike: |folder| flip(folder, |bytes| bytes / 2) },
+    Strike { name: "log flipped at its end", strike: |folder| flip(folder, |bytes| bytes - 10) },
+    Strike {
+        name: "log flipped after a power cut",
+        strike: |folder| remove(folder, "commit.mark").and_then(|()| flip(folder, |bytes| bytes / 2)),
+    },
+    Strike { name: "log removed", strike: |folder| remove(folder, "lockgate.db-wal") },
+    Strike { name: "database cut to nothing", strike: |folder| File::create(folder.join("lockgate.db")).map(drop) },
+    Strike { name: "database removed", strike: |folder| remove(folder, "lockgate.db") },
+    Strike {
+        name: "database and mark removed",
+        strike: |folder| remove(folder, "lockgate.db").and_then(|()| remove(folder, "commit.mark")),
+    },
+    Strike {
+        name: "database and log removed",
+        strike: |folder| remove(folder, "lockgate.db").and_then(|()| remove(folder, "lockgate.db-wal")),
+    },
+    Strike { name: "another database", strike: another },
+    Strike { name: "all but a key removed", strike: all_but_a_key },
+];
+
+const REMAINS: &[Strike] = &[
+    Strike { name: "no mark as before marks", strike: |folder| remove(folder, "commit.mark") },
+    Strike { name: "mark torn", strike: |folder| mark(folder)?.write_all_at(&[0xAA; 4], 26) },
+    Strike { name: "mark torn in its other half", strike: |folder| mark(folder)?.write_all_at(&[0xAA; 4], 4096 + 26) },
+    Strike { name: "mark cut", strike: |folder| mark(folder)?.set_len(10) },
+    Strike { name: "the end of a torn commit", strike: tear },
+    Strike { name: "no index of the log", strike: |folder| remove(folder, "lockgate.db-shm") },
+    Strike {
+        name: "half a frame at the end of the log",
+        strike: |folder| log(folder).and_then(|(log, bytes)| log.write_all_at(&[7; 1_000], bytes)),
+    },
+];
+
+/// Of a commit that a power cut tore, the last frame is on the disk and one before it is not.
+fn tear(folder: &Path) -> io::Result<()> {
+    const FRAME: usize = 24 + 4096;
+    let (log, bytes) = log(folder)?;
+    let mut last = [0; FRAME];
+    log.read_exact_at(&mut last, bytes - FRAME as u64)?;
+    log.write_all_at(&[0; FRAME], bytes)?;
+    log.write_all_at(&last, bytes + FRAME as u64)
+}
+
+fn remove(folder: &Path, name: &str) -> io::Result<()> {
+    std::fs::remove_file(folder.join(name))
+}
+
+fn mark(folder: &Path) -> io::Result<File> {
+    File::options().write(true).open(folder.join("commit.mark"))
+}
+
+fn log(folder: &Path) -> io::Result<(File, u64)> {
+    let log = File::options().read(true).write(true).open(folder.join("lockgate.db-wal"))?;
+    let bytes = log.metadata()?.len();
+    Ok((log, bytes))
+}
+
+fn cut(folder: &Path, percent: u64) -> io::Result<()> {
+    let (log, bytes) = log(folder)?;
+    log.set_len(bytes * percent / 100)
+}
+
+fn flip(folder: &Path, at: fn(u64) -> u64) -> io::Result<()> {
+    let (log, bytes) = log(folder)?;
+    let mut byte = [0];
+    log.read_exact_at(&mut byte, at(bytes))?;
+    log.write_all_at(&[byte[0] ^ 0xFF], at(bytes))
+}
+
+/// Of an installation of its own, without its mark.
+fn another(folder: &Path) -> io::Result<()> {
+    let other = tempfile::tempdir()?;
+    drop(open(other.path(), Arc::new(ManualClock::default()), false).map_err(io::Error::other)?);
+    remove(folder, "lockgate.db-wal")?;
+    std::fs::copy(other.path().join("lockgate.db"), folder.join("lockgate.db")).map(drop)
+}
+
+fn all_but_a_key(folder: &Path) -> io::Result<()> {
+    for name in ["lockgate.db", "lockgate.db-wal", "lockgate.db-shm", "commit.mark"] {
+        remove(folder, name)?;
+    }
+    std::fs::write(folder.join("finding.key"), "x")
+}
+
+fn open(folder: &Path, clock: Arc<ManualClock>, accept_loss: bool) -> Result<Opened, String> {
+    let options = Options { accept_loss, ..Options::default() };
+    let store = SqliteStore::open_with(folder, clock, options).map_err(|error| error.to_string())?;
+    let loss = store.loss().map(str::to_owned);
+    Ok(Opened { store: Arc::new(store), loss })
+}
+
+fn folder_harness() -> FolderHarness {
+    FolderHarness::new(tempfile::tempdir().unwrap(), open, LOSSES, REMAINS)
+}
+
+lockgate_ports::loss_conformance! { folder_harness }

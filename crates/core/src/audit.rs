@@ -93,10 +93,12 @@ pub enum Action {
     TenantErased,
     /// The Store was brought back to an earlier state.
     StoreRestored,
+    /// Acknowledged work was missing, and an operator chose to go on without it. The subject says what.
+    LossAccepted,
 }
 
 impl Action {
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -136,6 +138,7 @@ impl Action {
         Self::QuotasActivated,
         Self::TenantErased,
         Self::StoreRestored,
+        Self::LossAccepted,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -179,6 +182,7 @@ impl Action {
             Self::QuotasActivated => "quotas_activated",
             Self::TenantErased => "tenant_erased",
             Self::StoreRestored => "store_restored",
+            Self::LossAccepted => "loss_accepted",
         }
     }
 

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 
 const KERNEL: &str = "kernel-1";
 /// Alerts that nothing in a story can bring about, and why.
-pub(super) const NOT_PROVOKED: [(&str, &str); 4] = [
+pub(super) const NOT_PROVOKED: [(&str, &str); 5] = [
     (
         "LockgateLoopHangs",
         "every call ends by its deadline, so that nothing outside of a process makes one of its loops hang",

@@ -39,6 +39,7 @@ impl Runs for SqliteStore {
         }
         let sheets = changes.into_iter().map(RunSheet::fill).collect::<Result<Vec<RunSheet>, Fault>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
+        self.admit(sheets.iter().any(|sheet| sheet.head.version == 1))?;
         let advance = |part: Range<usize>| {
             // Kept here too, so that the writing thread does not have to free it.
             let shared = Arc::clone(&sheets);

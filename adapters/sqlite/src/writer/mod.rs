@@ -36,6 +36,7 @@ use task::{Task, Work};
 use crate::checkpoint::LogKeeper;
 use crate::commit_mark::{CommitMark, Position};
 use crate::error::{Fault, OpenError, failed_commit};
+use crate::reserve::Reserve;
 use crate::row::stored;
 
 /// Changes in one transaction. Bounds how long the first caller of a group waits for the last one's statements.
@@ -58,6 +59,7 @@ impl Writer {
         clock: Arc<dyn Clock>,
         log: LogKeeper,
         progress: Progress,
+        reserve: Arc<Reserve>,
         fatal: Arc<Fatal>,
     ) -> Result<Self, OpenError> {
         let truth = Draft { book: Book::read(&conn)?, in_force: InForce::read(&conn)? };
@@ -73,6 +75,7 @@ impl Writer {
             commits: Arc::clone(&commits),
             log,
             progress,
+            reserve,
             log_says_too_much: false,
             fatal,
         };
@@ -143,11 +146,11 @@ impl Progress {
     /// Inside the transaction that is to be counted.
     fn count(&self, conn: &Connection) -> rusqlite::Result<()> {
         let commits = stored(self.position.commits + 1);
-        conn.prepare_cached("UPDATE continuity SET commits = ?1")?.execute([commits])?;
+        conn.prepare_cached("UPDATE book SET commits = ?1")?.execute([commits])?;
         Ok(())
     }
 
-    /// After its sync, before anyone is answered.
+    /// After its sync, before a caller is answered.
     fn committed(&mut self, last_seq: i64) {
         self.position.commits += 1;
         self.position.last_seq = last_seq;
@@ -166,6 +169,7 @@ struct Desk {
     commits: Arc<AtomicU64>,
     log: LogKeeper,
     progress: Progress,
+    reserve: Arc<Reserve>,
     /// Something was erased, and the log still has it.
     log_says_too_much: bool,
     fatal: Arc<Fatal>,
@@ -183,6 +187,7 @@ impl Desk {
                 group.push(task);
             }
             self.settle(group);
+            self.reserve.look();
             if let Err(error) = self.log.after_commit(&self.conn) {
                 self.stop_on_failed_sync(&error);
             }
@@ -207,8 +212,9 @@ impl Desk {
         }
     }
 
-    /// The room taken by the log may be what the next commit lacks.
+    /// The reserve first, for copying the log back may take room; then the room of the log, which may be what the next commit lacks.
     fn make_room(&self) {
+        self.reserve.give_up();
         if let Err(fault) = self.log.make_room(&self.conn) {
             self.stop_on_failed_sync(&fault);
         }

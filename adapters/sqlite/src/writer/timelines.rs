@@ -32,6 +32,8 @@ impl Ledger<'_> {
             }
         }
         self.keep_audit(std::slice::from_ref(audit))?;
+        // A loss that was accepted is dealt with.
+        self.conn.execute("UPDATE book SET accepted_loss = NULL", [])?;
         Ok(Some(jobs))
     }
 

@@ -195,10 +195,13 @@ async fn tallies_are_filled_from_what_an_older_schema_has() {
     assert!(acme.stored_bytes > 3_000 && before[1].1.live == 9, "{before:?}");
     drop(life);
     let conn = rusqlite::Connection::open(stage.folder().join("lockgate.db")).unwrap();
-    let back = "DROP TABLE tallies; DROP TABLE blanks; DROP TABLE children; DROP TABLE memos; DROP INDEX runs_over; DROP INDEX outbox_job; ALTER TABLE outbox DROP COLUMN at;
-        ALTER TABLE sessions DROP COLUMN sent_away_at; UPDATE schema_version SET version = 7";
+    let back = "DROP TABLE placing_tries; DROP TABLE tallies; DROP TABLE blanks; DROP TABLE children; DROP TABLE memos; DROP INDEX runs_over; DROP INDEX outbox_job; ALTER TABLE outbox DROP COLUMN at;
+        ALTER TABLE sessions DROP COLUMN sent_away_at; ALTER TABLE book DROP COLUMN installation; ALTER TABLE book DROP COLUMN commits;
+        ALTER TABLE book DROP COLUMN accepted_loss; UPDATE schema_version SET version = 7";
     conn.execute_batch(back).unwrap();
     drop(conn);
+    // Versions of that time had none.
+    std::fs::remove_file(stage.folder().join("commit.mark")).unwrap();
     let store = stage.open();
     assert_eq!(store.tenants(None, 10).await.unwrap(), before);
     stage.advance(Duration::from_secs(1));

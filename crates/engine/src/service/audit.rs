@@ -1,6 +1,6 @@
 //! The audit trail: reading it, and proving that nobody touched it.
 
-use lockgate_core::audit::{AuditRow, Block, Broken};
+use lockgate_core::audit::{Action, AuditRow, Block, Broken};
 use lockgate_core::request::Caller;
 use lockgate_ports::{StoreError, Trail};
 
@@ -15,6 +15,8 @@ pub struct Verified {
     /// Rows written after the last block; nothing vouches for them yet.
     pub unsealed: u64,
     pub broken: Option<Broken>,
+    /// What was missing, each time an operator accepted a loss. The rows that are left may be proven while others were lost.
+    pub losses: Vec<String>,
 }
 
 const PAGE_MAX: usize = 1_000;
@@ -40,7 +42,7 @@ impl Engine {
 
 /// The same on a Store that no engine runs on.
 pub async fn verify_trail<S: Trail + ?Sized>(store: &S) -> Result<Verified, StoreError> {
-    let mut verified = Verified { blocks: 0, rows: 0, unsealed: 0, broken: None };
+    let mut verified = Verified { blocks: 0, rows: 0, unsealed: 0, broken: None, losses: Vec::new() };
     let mut before: Option<Block> = None;
     loop {
         let blocks = store.blocks(before.as_ref().map_or(0, |block| block.no), BLOCKS).await?;
@@ -54,13 +56,24 @@ pub async fn verify_trail<S: Trail + ?Sized>(store: &S) -> Result<Verified, Stor
                 verified.broken = Some(broken);
                 return Ok(verified);
             }
+            verified.losses.extend(losses(&rows));
             verified.blocks += 1;
             verified.rows += block.rows;
             before = Some(block);
         }
     }
-    verified.unsealed = count_after(store, before.as_ref().map_or(0, |block| block.last)).await?;
-    Ok(verified)
+    let mut after = before.as_ref().map_or(0, |block| block.last);
+    loop {
+        let rows = store.audit(after, PAGE_MAX).await?;
+        let Some(last) = rows.last() else { return Ok(verified) };
+        after = last.id;
+        verified.unsealed += rows.len() as u64;
+        verified.losses.extend(losses(&rows));
+    }
+}
+
+fn losses(rows: &[AuditRow]) -> impl Iterator<Item = String> {
+    rows.iter().filter(|row| row.entry.action == Action::LossAccepted).map(|row| row.entry.subject.to_string())
 }
 
 /// Everything stored between the block before and the end of this one: a row slipped in is as wrong as one taken out.
@@ -69,14 +82,4 @@ async fn rows_of<S: Trail + ?Sized>(store: &S, from: i64, block: &Block) -> Resu
     let mut rows = store.audit(from, expected.saturating_add(1)).await?;
     rows.retain(|row| row.id <= block.last);
     Ok(rows)
-}
-
-async fn count_after<S: Trail + ?Sized>(store: &S, mut after: i64) -> Result<u64, StoreError> {
-    let mut count = 0;
-    loop {
-        let rows = store.audit(after, PAGE_MAX).await?;
-        let Some(last) = rows.last() else { return Ok(count) };
-        after = last.id;
-        count += rows.len() as u64;
-    }
 }

@@ -51,6 +51,7 @@ impl Admin for AdminService {
             rows: verified.rows,
             unsealed: verified.unsealed,
             broken: verified.broken.map(|broken| broken.to_string()).unwrap_or_default(),
+            losses: verified.losses,
         }))
     }
 

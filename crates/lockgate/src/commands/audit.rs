@@ -91,7 +91,7 @@ impl List {
 fn table(page: &view::AuditRows, out: Output) -> String {
     let row = |row: &view::AuditRow| {
         let tone = match row.action.as_str() {
-            "job_denied" | "output_quarantined" | "bypass_refused" | "action_refused" => Tone::Bad,
+            "job_denied" | "output_quarantined" | "bypass_refused" | "action_refused" | "loss_accepted" => Tone::Bad,
             "approved" | "output_released" => Tone::Good,
             "safety_bypassed" | "output_unchecked" | "approval_asked" => Tone::Waiting,
             _ => Tone::Plain,
@@ -132,7 +132,12 @@ fn verdict(verified: &view::Verified, out: Output) -> String {
             format!("{}  {place}\nuntouched before it: {rows} rows in {blocks} blocks", out.paint("broken", Tone::Bad))
         }
     };
-    if *unsealed == 0 { word } else { format!("{word}; {unsealed} newer rows are not sealed yet") }
+    let mut told = if *unsealed == 0 { word } else { format!("{word}; {unsealed} newer rows are not sealed yet") };
+    for loss in &verified.losses {
+        let label = out.paint("loss accepted", Tone::Bad);
+        told.push_str(&format!("\n{label}  {loss}; rows of the trail may have been among it"));
+    }
+    told
 }
 
 impl Export {
@@ -177,8 +182,12 @@ mod tests {
 
     #[test]
     fn a_broken_trail_names_its_place_and_an_intact_one_its_size() {
-        let intact = v1::VerifyAuditResponse { blocks: 2, rows: 9, unsealed: 0, broken: String::new() };
+        let intact = v1::VerifyAuditResponse { blocks: 2, rows: 9, ..v1::VerifyAuditResponse::default() };
         assert_eq!(said(intact.clone()), "intact  9 rows in 2 blocks");
+        let lost = v1::VerifyAuditResponse { losses: vec!["lockgate.db was empty".to_owned()], ..intact.clone() };
+        let expected =
+            "intact  9 rows in 2 blocks\nloss accepted  lockgate.db was empty; rows of the trail may have been among it";
+        assert_eq!(said(lost), expected);
         let unsealed = v1::VerifyAuditResponse { unsealed: 3, ..intact.clone() };
         assert_eq!(said(unsealed), "intact  9 rows in 2 blocks; 3 newer rows are not sealed yet");
         let broken = v1::VerifyAuditResponse { broken: "audit block 3 is broken".to_owned(), ..intact };

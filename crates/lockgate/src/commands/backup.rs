@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
-use crate::output::{Output, bytes};
+use crate::output::{Output, Tone, bytes};
 use crate::size;
 use manifest::{MANIFEST, Manifest};
 pub(crate) use restore::{Restore, new_timeline};
@@ -50,6 +50,9 @@ struct Made {
     ended: u64,
     runs: u64,
     schedules: u64,
+    /// What the installation had lost before, each as it was accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    losses: Vec<String>,
 }
 
 impl Backup {
@@ -67,15 +70,19 @@ impl Backup {
                 ended: manifest.ended,
                 runs: manifest.live_runs,
                 schedules: manifest.schedules,
+                losses: manifest.losses,
             })?;
             return Ok(Exit::Success);
         }
-        let Manifest { live, ended, live_runs, schedules, .. } = manifest;
+        let Manifest { live, ended, live_runs, schedules, losses, .. } = manifest;
         out.line(&format!(
             "{}: {}, whole: {live} live and {ended} ended jobs, {live_runs} live runs, {schedules} schedules",
             to.display(),
             bytes(size)
         ))?;
+        for loss in losses {
+            out.line(&out.paint(&format!("  of an installation that lost work before: {loss}"), Tone::Bad))?;
+        }
         Ok(Exit::Success)
     }
 

@@ -68,6 +68,9 @@ pub(crate) struct Verified {
     pub(crate) unsealed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) broken: Option<String>,
+    /// Each time acknowledged work was lost and an operator chose to go on without it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) losses: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -156,8 +159,8 @@ impl From<v1::AuditRow> for AuditRow {
 
 impl From<v1::VerifyAuditResponse> for Verified {
     fn from(response: v1::VerifyAuditResponse) -> Self {
-        let v1::VerifyAuditResponse { blocks, rows, unsealed, broken } = response;
-        Self { intact: broken.is_empty(), blocks, rows, unsealed, broken: present(broken) }
+        let v1::VerifyAuditResponse { blocks, rows, unsealed, broken, losses } = response;
+        Self { intact: broken.is_empty(), blocks, rows, unsealed, broken: present(broken), losses }
     }
 }
 

@@ -158,7 +158,7 @@ async fn an_hour_ahead_for_ten_seconds(server: &Server, wall: &Wall) {
 #[tokio::test]
 async fn a_server_whose_clock_is_an_hour_ahead_for_ten_seconds_parks_nothing() {
     let wall = Wall::new("+0");
-    let server = Server::start_in(wall.environment(), &[]).await;
+    let server = Server::start_with(wall.environment(), &[]).await;
     an_hour_ahead_for_ten_seconds(&server, &wall).await;
 }
 
@@ -174,7 +174,7 @@ async fn a_cluster_whose_clocks_are_an_hour_ahead_for_ten_seconds_parks_nothing(
 #[tokio::test]
 async fn a_restart_with_the_right_clock_brings_back_what_a_wrong_one_stamped() {
     let wall = Wall::new("+1h");
-    let mut server = Server::start_in(wall.environment(), &["--no-worker", "--clock-settle", "2s"]).await;
+    let mut server = Server::start_with(wall.environment(), &["--no-worker", "--clock-settle", "2s"]).await;
     let mut client = server.client().await;
     apply(&server, "schedule", "schedules.yaml", SCHEDULE).await;
     let jobs: Vec<_> = (0..20).map(|no| job(&format!("parked-{no}"), "job.noop", "{}")).collect();

@@ -1,5 +1,8 @@
 //! No space left: refused clearly, nothing half-written, and well again when there is room.
 
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::harness::{Client, PATIENCE, Server, all_jobs, job, submit};
+use super::harness::{Client, PATIENCE, Server, all_jobs, http_get, job, submit, until};
 
 /// Ended jobs are looked for this often, so that the test need not wait for the default of a minute.
 const PRUNE_EVERY: Duration = Duration::from_millis(20);
@@ -168,4 +171,141 @@ async fn a_database_at_its_limit_refuses_jobs_clearly_and_goes_on_with_a_larger_
     let mut client = server.client().await;
     assert_eq!(all_jobs(&mut client).await.len(), accepted, "what was acknowledged is there");
     submit(&mut client, vec![large("new")]).await.expect("there is room again");
+}
+
+/// A file system of its own in memory, as small as that of a full host.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    /// None where this user may not mount: then only the limit above can be tried.
+    fn mounted(size: &str) -> Option<Self> {
+        let folder = TempDir::new().expect("a folder");
+        let mount = ["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"];
+        let mounted = Command::new("mount").args(mount).arg(folder.path()).status().is_ok_and(|status| status.success());
+        if !mounted {
+            eprintln!("skipped: a tmpfs cannot be mounted by this user");
+        }
+        mounted.then(|| Self(folder))
+    }
+
+    fn folder(&self) -> TempDir {
+        TempDir::new_in(self.0.path()).expect("a folder")
+    }
+
+    /// Until not a byte more can be written.
+    fn fill(&self) {
+        let mut filler = std::fs::File::options().append(true).create(true).open(self.filler()).expect("a file");
+        for chunk in [1 << 20, 4096, 1] {
+            while filler.write_all(&vec![7; chunk]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.filler()).expect("removed");
+    }
+
+    fn filler(&self) -> std::path::PathBuf {
+        self.0.path().join("filler")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server that is being killed may still have files open.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+fn has_reserve(folder: &Path) -> bool {
+    folder.join("reserve").exists()
+}
+
+/// A small job, until one is refused for want of room in words that tell what to do.
+async fn wait_until_full(client: &mut Client) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        match submit(client, vec![job("", "job.noop", "null")]).await {
+            Err(refused) if refused.message().contains("Delete other files on that disk") => {
+                assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+                return;
+            }
+            other => assert!(Instant::now() < deadline, "{other:?}"),
+        }
+        pause.tick().await;
+    }
+}
+
+async fn wait_until_readyz_says(server: &Server, status: &str, code: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        let told = http_get(&server.api, "/readyz").await;
+        if told.starts_with(&format!("HTTP/1.1 {status}")) && told.contains(code) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{told}");
+        pause.tick().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_starts_on_a_full_disk_reads_and_goes_on_when_there_is_room() {
+    let Some(disk) = SmallDisk::mounted("64m") else { return };
+    let mut server = Server::start_in(disk.folder(), &[]).await;
+    let mut client = server.client().await;
+    submit(&mut client, vec![job("before", "job.echo", "1")]).await.expect("submitted");
+    until(&mut client, "before", |job| job.state() == v1::JobState::Succeeded).await;
+    server.stop().await;
+    assert!(has_reserve(server.folder()));
+
+    disk.fill();
+    server.start_again().await;
+    assert!(!has_reserve(server.folder()), "given up first");
+    let mut client = server.client().await;
+    assert_eq!(all_jobs(&mut client).await.len(), 1, "reads work");
+    wait_until_full(&mut client).await;
+    wait_until_readyz_says(&server, "503", "store_full").await;
+    let health = server.cli(&["health"]).await;
+    let told = String::from_utf8_lossy(&health.stdout);
+    assert!(told.contains("Delete other files on that disk"), "it says what to free: {told}");
+
+    disk.free();
+    wait_until_readyz_says(&server, "200", "ready").await;
+    assert!(has_reserve(server.folder()), "there is a reserve again");
+    submit(&mut client, vec![job("after", "job.echo", "2")]).await.expect("there is room again");
+    until(&mut client, "after", |job| job.state() == v1::JobState::Succeeded).await;
+}
+
+#[tokio::test]
+async fn what_runs_when_the_disk_gets_full_is_brought_to_its_end_and_kept_over_a_kill() {
+    const RUNNING: usize = 8;
+    let Some(disk) = SmallDisk::mounted("64m") else { return };
+    let mut server = Server::start_in(disk.folder(), &[]).await;
+    let mut client = server.client().await;
+    let ids: Vec<String> = (0..RUNNING).map(|n| format!("long-{n}")).collect();
+    submit(&mut client, ids.iter().map(|id| job(id, "job.sleep", r#"{"ms": 2000}"#)).collect()).await.expect("submitted");
+    for id in &ids {
+        until(&mut client, id, |job| job.state() == v1::JobState::Running).await;
+    }
+    disk.fill();
+    wait_until_full(&mut client).await;
+    for id in &ids {
+        until(&mut client, id, |job| job.state() == v1::JobState::Succeeded).await;
+    }
+
+    // Not even the reserve is left, and the process is killed.
+    disk.fill();
+    let there = all_jobs(&mut client).await.len();
+    server.crash().await;
+    server.start_again().await;
+    let mut client = server.client().await;
+    assert_eq!(all_jobs(&mut client).await.len(), there, "nothing acknowledged is lost, and reads work");
+    wait_until_full(&mut client).await;
+    wait_until_readyz_says(&server, "503", "store_full").await;
+
+    disk.free();
+    wait_until_readyz_says(&server, "200", "ready").await;
+    submit(&mut client, vec![job("after", "job.echo", "2")]).await.expect("there is room again");
+    until(&mut client, "after", |job| job.state() == v1::JobState::Succeeded).await;
 }

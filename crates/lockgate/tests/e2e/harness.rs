@@ -65,10 +65,31 @@ pub(crate) type Environment = Vec<(&'static str, std::ffi::OsString)>;
 
 impl Server {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        Self::start_in(Environment::new(), arguments).await
+        Self::start_in(TempDir::new().expect("a folder"), arguments).await
     }
 
-    pub(crate) async fn start_in(environment: Environment, arguments: &[&str]) -> Self {
+    pub(crate) async fn start_in(folder: TempDir, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        Self::launch(Arc::new(folder), free_port(), arguments, Environment::new(), binary()).await
+    }
+
+    /// Another start on the folder and port of one that has ended. It must fail; what it said.
+    pub(crate) async fn refused_start(&self) -> String {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let mut command = binary();
+        command.args(["serve", "--log", "warn", "--metrics", "127.0.0.1:0", "--listen", &listen, "--data"]);
+        let ended = command.arg(self.folder()).args(&self.arguments).output();
+        let output =
+            tokio::time::timeout(PATIENCE, ended).await.expect("it is refused, and does not serve").expect("it runs");
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().expect("a running process")
+    }
+
+    pub(crate) async fn start_with(environment: Environment, arguments: &[&str]) -> Self {
         let folder = Arc::new(TempDir::new().expect("a folder"));
         let arguments = arguments.iter().map(ToString::to_string).collect();
         Self::launch(folder, free_port(), arguments, environment, binary()).await
@@ -149,12 +170,7 @@ impl Server {
     /// A metric of this process, all labels together; 0 if it does not say.
     pub(crate) async fn number(&self, name: &str) -> f64 {
         let address = self.banner["metrics"].as_str().expect("an address");
-        let address = address.trim_start_matches("http://").trim_end_matches("/metrics");
-        let mut stream = TcpStream::connect(address).await.expect("connected");
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("asked");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.expect("answered");
+        let text = http_get(address.trim_end_matches("/metrics"), "/metrics").await;
         let series = text.lines().filter_map(|line| line.rsplit_once(' '));
         let own = series.filter(|(series, _)| series.split('{').next() == Some(name));
         own.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
@@ -229,6 +245,17 @@ impl Server {
     pub(crate) async fn cli(&self, arguments: &[&str]) -> std::process::Output {
         binary().args(["--server", &self.api]).args(arguments).output().await.expect("the command runs")
     }
+}
+
+/// The whole answer, with its status line and headers.
+pub(crate) async fn http_get(server: &str, path: &str) -> String {
+    let address = server.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("asked");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("answered");
+    text
 }
 
 /// Sends a signal by pid; the standard library knows only SIGKILL.

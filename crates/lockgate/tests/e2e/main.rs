@@ -15,6 +15,7 @@ mod folder;
 mod governance;
 mod harness;
 mod logs;
+mod losses;
 mod outage;
 mod pools;
 mod quotas;

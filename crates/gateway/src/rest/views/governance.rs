@@ -84,6 +84,9 @@ pub(in crate::rest) struct Verified {
     /// The first broken place, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,
+    /// Each time acknowledged work was lost and an operator chose to go on without it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    losses: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -167,8 +170,9 @@ impl From<&CoreRow> for AuditRow {
 
 impl From<EngineVerified> for Verified {
     fn from(verified: EngineVerified) -> Self {
-        let EngineVerified { blocks, rows, unsealed, broken } = verified;
-        Self { intact: broken.is_none(), blocks, rows, unsealed, broken: broken.map(|broken| broken.to_string()) }
+        let EngineVerified { blocks, rows, unsealed, broken, losses } = verified;
+        let (intact, broken) = (broken.is_none(), broken.map(|broken| broken.to_string()));
+        Self { intact, blocks, rows, unsealed, broken, losses }
     }
 }
 

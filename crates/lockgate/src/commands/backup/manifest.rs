@@ -31,6 +31,9 @@ pub(super) struct Manifest {
     pub(super) ended: u64,
     pub(super) live_runs: u64,
     pub(super) schedules: u64,
+    /// What the installation had lost before this copy was made, each as it was accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) losses: Vec<String>,
     pub(super) files: Vec<File>,
 }
 
@@ -60,6 +63,7 @@ impl Manifest {
             ended: facts.ended,
             live_runs: facts.live_runs,
             schedules: facts.schedules,
+            losses: facts.losses.clone(),
             files,
         })
     }

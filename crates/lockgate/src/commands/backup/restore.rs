@@ -119,7 +119,8 @@ impl Restore {
         servers::migrate(&options).await?;
         let store = PostgresStore::connect(options).await.map_err(|error| CliError::Usage(error.to_string()))?;
         let point = if self.point.is_empty() { "a point in time" } else { &self.point };
-        let (jobs, audit_rows) = new_timeline(&store, point, &serde_json::json!({ "point": point })).await?;
+        let detail = serde_json::json!({ "point": point });
+        let (jobs, audit_rows) = new_timeline(&store, Action::StoreRestored, point, &detail).await?;
         Ok(Restored { data: None, jobs, held: None, audit_rows })
     }
 }
@@ -151,7 +152,7 @@ async fn fill(from: &Path, aside: &Path, manifest: &Manifest) -> Result<(u64, u6
     backup::abandon(aside).map_err(|error| wrong(&error))?;
     let store = SqliteStore::open(aside, Arc::new(SystemClock)).map_err(|error| wrong(&error))?;
     let detail = serde_json::json!({ "backup": manifest.id, "made_at_ms": manifest.made_at_ms, "by": manifest.lockgate });
-    let told = new_timeline(&store, &manifest.id, &detail).await?;
+    let told = new_timeline(&store, Action::StoreRestored, &manifest.id, &detail).await?;
     drop(store);
     sync_folder(Some(aside))?;
     Ok(told)
@@ -160,6 +161,7 @@ async fn fill(from: &Path, aside: &Path, manifest: &Manifest) -> Result<(u64, u6
 /// Jobs that go on, and rows of the audit trail.
 pub(crate) async fn new_timeline<S: Store>(
     store: &S,
+    action: Action,
     subject: &str,
     detail: &serde_json::Value,
 ) -> Result<(u64, u64), CliError> {
@@ -173,7 +175,7 @@ pub(crate) async fn new_timeline<S: Store>(
         at: SystemClock.now(),
         tenant: "default".into(),
         actor: "lockgate".into(),
-        action: Action::StoreRestored,
+        action,
         subject: subject.into(),
         detail: Json::trusted(detail.to_string()),
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockgate_core::audit::Action;
 use lockgate_ports::memory::{MemoryBus, MemoryLanes};
 use lockgate_ports::{Bus, Clock, Counters, Entropy, Lanes, Store, StoreError};
 use lockgate_sqlite::{Options, SqliteStore, private_folder};
@@ -13,6 +14,9 @@ use super::numbers;
 use crate::commands::backup::new_timeline;
 use crate::error::CliError;
 use crate::servers::Servers;
+
+/// Given up when the disk is full. Enough for the ends of some ten thousand jobs.
+const RESERVE_BYTES: u64 = 16 << 20;
 
 pub(super) struct Ground {
     pub(super) store: Arc<dyn Store>,
@@ -42,13 +46,14 @@ impl Serve {
     }
 
     async fn alone(&self, clock: &Arc<dyn Clock>, registry: &mut Registry) -> Result<Ground, CliError> {
-        let options = Options { bytes_max: self.disk_limit, accept_loss: self.accept_loss };
+        let options =
+            Options { bytes_max: self.disk_limit, accept_loss: self.accept_loss, reserve_bytes: Some(RESERVE_BYTES) };
         let store = SqliteStore::open_with(&self.data, clock.clone(), options);
         let store = store.map_err(|error| CliError::Usage(error.to_string()))?;
         if let Some(loss) = store.loss() {
             // The database is in an earlier state, as after a restore: workers may hold tokens that it would give out again.
-            let detail = serde_json::json!({ "accepted_loss": loss.to_string() });
-            new_timeline(&store, "accepted loss", &detail).await?;
+            let detail = serde_json::json!({ "missing": loss });
+            new_timeline(&store, Action::LossAccepted, loss, &detail).await?;
         }
         let (fatal, store) = (store.fatal(), Arc::new(store));
         numbers::of_sqlite(registry, &store);

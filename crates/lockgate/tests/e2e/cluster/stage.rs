@@ -32,7 +32,7 @@ impl Ground {
         let (database, redis, nats) = (self.postgres.url(), self.redis.url(), self.nats.url());
         let mut arguments = vec!["--roles", roles, "--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
         arguments.extend(more);
-        Server::start_in(environment, &arguments).await
+        Server::start_with(environment, &arguments).await
     }
 }
 

@@ -19,6 +19,7 @@ pub mod endings;
 pub mod evidence;
 pub mod keys;
 pub mod listings;
+pub mod losses;
 pub mod outputs;
 pub mod queues;
 pub mod random;
