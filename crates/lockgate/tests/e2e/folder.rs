@@ -54,7 +54,7 @@ async fn wait_for_child(pid: u32) -> String {
 
 #[tokio::test]
 async fn a_command_that_outlives_a_killed_server_does_not_keep_the_folder_or_the_port() {
-    let mut server = Server::start(&["--allow-exec", "--drain", "0s"]).await;
+    let mut server = Server::start(&["--allow-exec", "--drain", "1ms"]).await;
     let mut client = server.client().await;
     let command = job("long", "job.exec", r#"{"command": ["sleep", "30"]}"#);
     submit(&mut client, vec![command]).await.expect("submitted");
