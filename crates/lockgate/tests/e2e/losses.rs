@@ -98,6 +98,13 @@ async fn a_start_on_a_folder_that_lost_acknowledged_work_is_refused_with_what_is
     let told = String::from_utf8_lossy(&made.stderr);
     assert!(!made.status.success() && told.contains("acknowledged work is missing"), "{made:?}");
     assert!(server.refused_start().await.contains(FAULTS[2].2));
+    // A database that cannot be read at all points to the page about restoring it.
+    server.move_to(copied(original.path()));
+    remove(server.folder(), "lockgate.db-wal");
+    let database = File::options().write(true).open(server.folder().join("lockgate.db")).expect("a database");
+    database.write_all_at(&[0xAA; 100], 0).expect("written");
+    let told = server.refused_start().await;
+    assert!(told.contains("is not a database") && told.contains("docs/backup.md says how to restore it"), "{told}");
     // And without a fault all of it is there.
     server.move_to(original);
     server.start_again().await;
