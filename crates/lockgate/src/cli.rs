@@ -11,8 +11,10 @@ use jiff::Timestamp;
 use lockgate_ports::clock::Clock;
 use lockgate_worker::{Access, Credential, Tls};
 
+use crate::args;
 use crate::clock::SystemClock;
 use crate::commands;
+use crate::deadline::CALL_WITHIN;
 use crate::error::{CliError, EXIT_CODES_HELP, Exit};
 use crate::output::{Format, Output};
 use crate::session::Session;
@@ -56,6 +58,12 @@ pub(crate) struct Connection {
     /// What kind of actor, such as person, service or agent; policies may ask for it
     #[arg(long, global = true, env = "LOCKGATE_ACTOR_TYPE", hide_env_values = true, value_name = "KIND", help_heading = GLOBAL)]
     pub(crate) actor_type: Option<String>,
+
+    /// Longest wait for an answer of the server. Watching goes on for as long as there is something to see; only its beginning is
+    /// waited for so long. Work on lists of any length (dlq replay, audit verify, tenants erase) has 120 times as long
+    #[arg(long, global = true, env = "LOCKGATE_CALL_TIMEOUT", hide_env_values = true, default_value = CALL_WITHIN,
+        value_parser = args::duration, value_name = "SPAN", help_heading = GLOBAL)]
+    pub(crate) call_timeout: Duration,
 
     /// API key or token to come in with. Better given by the variable: others see what is typed
     #[arg(long, global = true, env = "LOCKGATE_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = GLOBAL)]

@@ -42,9 +42,16 @@ pub(crate) async fn follow(
 /// Repeats a call that may be repeated until a server that is away or busy answers it.
 pub(crate) async fn repeat<T>(
     session: &mut Session,
+    call: impl AsyncFnMut(&mut Session) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    repeat_with(Patience::default(), session, call).await
+}
+
+pub(crate) async fn repeat_with<T>(
+    mut patience: Patience,
+    session: &mut Session,
     mut call: impl AsyncFnMut(&mut Session) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let mut patience = Patience::default();
     loop {
         match call(session).await {
             Ok(answer) => return Ok(answer),
@@ -54,19 +61,47 @@ pub(crate) async fn repeat<T>(
     }
 }
 
-/// Since when the server has been away.
-#[derive(Default)]
-pub(crate) struct Patience(Option<Instant>);
+/// Since when the server has been away or without room, and when to ask it again.
+pub(crate) struct Patience {
+    /// How long it may have no room.
+    busy_max: Duration,
+    since: Option<Instant>,
+    /// The pause that it asked for.
+    asked: Option<Duration>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self::with_busy(AWAY_MAX)
+    }
+}
 
 impl Patience {
-    /// Gives the error back when waiting does not help, or has not helped for long enough.
-    pub(crate) fn bear(&mut self, error: CliError) -> Result<(), CliError> {
-        let since = *self.0.get_or_insert_with(Instant::now);
-        if is_passing(&error) && since.elapsed() <= AWAY_MAX { Ok(()) } else { Err(error) }
+    /// Bears with a server that says when to come back for as long as this.
+    pub(crate) const fn with_busy(busy_max: Duration) -> Self {
+        Self { busy_max, since: None, asked: None }
     }
 
+    /// Gives the error back when waiting does not help, or has not helped for long enough.
+    pub(crate) fn bear(&mut self, error: CliError) -> Result<(), CliError> {
+        let asked = match &error {
+            CliError::Busy { again_in, .. } => *again_in,
+            _ => None,
+        };
+        if self.asked.is_some() != asked.is_some() {
+            self.since = None;
+        }
+        self.asked = asked;
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let limit = if asked.is_some() { self.busy_max } else { AWAY_MAX };
+        // Who wants to be left alone for longer than we may wait is not waited for in vain.
+        let in_time = since.elapsed().saturating_add(asked.unwrap_or_default()) <= limit;
+        if is_passing(&error) && in_time { Ok(()) } else { Err(error) }
+    }
+
+    /// For as long as the server asked for.
     pub(crate) async fn pause(&self) {
-        tokio::time::sleep(RETRY_AFTER).await;
+        tokio::time::sleep(self.asked.unwrap_or(RETRY_AFTER)).await;
     }
 }
 
@@ -114,6 +149,22 @@ mod tests {
         assert!(patience.bear(busy()).is_ok());
         assert!(patience.bear(CliError::not_found("job", "never".to_owned())).is_err());
         let long_ago = Instant::now().checked_sub(AWAY_MAX + RETRY_AFTER);
-        assert!(Patience(long_ago).bear(busy()).is_err());
+        assert!(Patience { since: long_ago, ..Patience::default() }.bear(busy()).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_when_to_come_back_is_left_alone_until_then() {
+        let told = |seconds| CliError::Busy { message: "no room".to_owned(), again_in: Some(Duration::from_secs(seconds)) };
+        let mut patience = Patience::with_busy(Duration::from_secs(60));
+        let began = Instant::now();
+        for _ in 0..3 {
+            patience.bear(told(20)).expect("within the limit");
+            patience.pause().await;
+        }
+        assert_eq!(began.elapsed(), Duration::from_secs(60));
+        assert!(patience.bear(told(20)).is_err(), "the limit is reached");
+        assert!(Patience::default().bear(told(31)).is_err(), "waiting would be in vain");
+        let away = || CliError::Unreachable { server: "s".to_owned(), cause: "gone".to_owned() };
+        patience.bear(away()).expect("away since now, busy before");
     }
 }

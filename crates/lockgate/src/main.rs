@@ -4,6 +4,7 @@ mod args;
 mod cli;
 mod clock;
 mod commands;
+mod deadline;
 mod descriptors;
 mod effects;
 mod entropy;

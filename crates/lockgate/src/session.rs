@@ -15,10 +15,10 @@ use lockgate_worker::{AccessError, Bearer};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
 use crate::cli::Connection;
+use crate::deadline::{self, Bounded};
 use crate::error::{CliError, innermost};
 use crate::output::Output;
 
@@ -26,8 +26,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A page of jobs with large payloads is far above the default of 4 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A channel on which every request says who calls.
-type Line = InterceptedService<Channel, Identity>;
+/// A channel on which every request has a deadline and says who calls.
+type Line = InterceptedService<Bounded, Identity>;
 
 pub(crate) type Client = SchedulerClient<Line>;
 
@@ -70,12 +70,14 @@ impl Session {
             actor_type: header("actor-type", connection.actor_type.as_deref())?,
             bearer: access.bearer().map_err(wrong)?,
         };
-        let endpoint = access.endpoint(&connection.server).map_err(wrong)?.connect_timeout(CONNECT_WITHIN).tcp_nodelay(true);
-        let channel = endpoint
+        let within = connection.call_timeout;
+        let endpoint = access.endpoint(&connection.server).map_err(wrong)?;
+        let endpoint = endpoint.connect_timeout(CONNECT_WITHIN.min(within)).tcp_nodelay(true);
+        let channel = deadline::watched(endpoint, within)
             .connect()
             .await
             .map_err(|error| CliError::Unreachable { server: connection.server.clone(), cause: innermost(&error) })?;
-        let line = InterceptedService::new(channel, identity);
+        let line = InterceptedService::new(Bounded::new(channel, within), identity);
         let client = SchedulerClient::new(line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self { client, out, server: connection.server.clone(), line })
     }

@@ -4,6 +4,8 @@
 mod governance;
 #[path = "cli/pools.rs"]
 mod pools;
+#[path = "cli/silent.rs"]
+mod silent;
 mod support;
 
 use serde_json::{Value, json};

@@ -62,7 +62,8 @@ pub struct Access {
     pub tls: Tls,
     /// The server is in this process, whatever its address looks like: a credential may go to it in the clear.
     pub in_process: bool,
-    /// A credential may travel over a network in the clear: something else encrypts it, or the network is trusted.
+    /// The caller insists that a credential may travel over a network in the clear: something else encrypts it, or the network is
+    /// trusted.
     pub plaintext: bool,
 }
 
@@ -71,9 +72,7 @@ pub struct Access {
 pub enum AccessError {
     #[error("{0:?} is not an address; it must look like https://host:port, or http://host:port")]
     Address(String),
-    #[error(
-        "address {0:?}: a credential must not travel in the clear; write https://, or insist with --insecure-plaintext of `lockgate worker`"
-    )]
+    #[error("address {0:?}: a credential must not travel in the clear; write https:// (http:// is for this machine only)")]
     InTheClear(String),
     #[error("the credential cannot be sent: it must be one word of plain ASCII")]
     Credential,

@@ -51,8 +51,9 @@ async fn lockgate(
     out: Output,
     beside_others: bool,
 ) -> Result<Vec<(&'static str, Check)>, CliError> {
-    let checks = match Session::connect(connection, out).await {
-        Ok(session) => installation::examine(&session).await,
+    let looked = async { installation::examine(&Session::connect(connection, out).await?).await };
+    let checks = match looked.await {
+        Ok(checks) => checks,
         Err(error @ CliError::Unreachable { .. }) if beside_others => {
             vec![Check::new("reachable", "no", Grade::Notice, format!("{error}; --server names another"))]
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_ports::Spans;
 use lockgate_worker::handlers::{Builtin, Faults};
-use lockgate_worker::{Breakers, LeaseLoss, Worker as Library, WorkerError};
+use lockgate_worker::{Access, AccessError, Breakers, LeaseLoss, Worker as Library, WorkerError};
 use tokio::sync::watch;
 
 use crate::args;
@@ -140,7 +140,12 @@ impl Worker {
     }
 
     fn into_library(self, connection: &Connection) -> Result<Library, CliError> {
-        let access = connection.access()?;
+        let access = Access { plaintext: self.insecure_plaintext, ..connection.access()? };
+        for address in std::iter::once(&connection.server).chain(&self.more_servers) {
+            if let Err(error @ AccessError::InTheClear(_)) = access.endpoint(address) {
+                return Err(CliError::Usage(format!("{error}, or insist with --insecure-plaintext")));
+            }
+        }
         let mut worker = Library::connect(connection.server.as_str())
             .tls(access.tls)
             .slots(self.slots)

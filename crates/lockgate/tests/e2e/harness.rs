@@ -40,7 +40,7 @@ fn quiet(mut command: Command) -> Command {
 
 /// A port nobody uses now. The server binds it a moment later, and again after each restart: so it lies below the range
 /// from which systems give outgoing connections theirs, and tests, which are processes of their own, start apart.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static GIVEN: AtomicU16 = AtomicU16::new(0);
     // Tests of one process must not find the same port before its server binds it.
     let own = GIVEN.fetch_add(1, Ordering::Relaxed);

@@ -9,6 +9,7 @@ mod cluster;
 mod crash;
 mod dags;
 mod damage;
+mod deploy;
 mod descriptors;
 mod disk;
 mod folder;

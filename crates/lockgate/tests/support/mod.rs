@@ -120,13 +120,14 @@ pub(crate) fn offline(words: &[&str]) -> Answer {
 }
 
 /// The binary, free of what the environment of the tests may say.
-fn lockgate() -> Command {
+pub(crate) fn lockgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
     for name in [
         "LOCKGATE_SERVER",
         "LOCKGATE_TENANT",
         "LOCKGATE_ACTOR",
         "LOCKGATE_ACTOR_TYPE",
+        "LOCKGATE_CALL_TIMEOUT",
         "LOCKGATE_DATA",
         "LOCKGATE_LOG",
         "POOL_CONFIG_PATH",

@@ -6,18 +6,27 @@ use lockgate_proto::v1;
 use crate::error::CliError;
 use crate::session::Session;
 
-/// Whoever may not see something is told so, and the rest is looked at all the same.
-pub(super) async fn examine(session: &Session) -> Vec<Check> {
+/// A caller who may not see something is told so, and the rest is looked at all the same. A server that does not answer at all has
+/// nothing to look at.
+pub(super) async fn examine(session: &Session) -> Result<Vec<Check>, CliError> {
+    let process = match process(session).await {
+        Err(error @ CliError::Unreachable { .. }) => return Err(error),
+        looked => looked,
+    };
     let looks = [
-        ("process", process(session).await),
+        ("process", process),
         ("workers", workers(session).await),
         ("policy", policy(session).await),
         ("access", access(session).await),
         ("audit", audit(session).await),
         ("dead letters", dead_letters(session).await),
     ];
-    let refused = |what, error: CliError| vec![Check::new(what, "not seen", Grade::Notice, error.to_string())];
-    looks.into_iter().flat_map(|(what, found)| found.unwrap_or_else(|error| refused(what, error))).collect()
+    Ok(looks.into_iter().flat_map(|(what, found)| found.unwrap_or_else(|error| vec![not_seen(what, &error)])).collect())
+}
+
+fn not_seen(what: &'static str, error: &CliError) -> Check {
+    let failed = matches!(error, CliError::Unreachable { .. } | CliError::Busy { .. } | CliError::Server(_));
+    Check::new(what, "not seen", if failed { Grade::Bad } else { Grade::Notice }, error.to_string())
 }
 
 async fn process(session: &Session) -> Result<Vec<Check>, CliError> {

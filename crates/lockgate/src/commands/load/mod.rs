@@ -44,7 +44,7 @@ pub(crate) struct Load {
     #[arg(long, conflicts_with = "sleep")]
     no_sleep: bool,
 
-    /// Stop waiting for the jobs after this
+    /// Stop waiting after this: for room for a batch where the server has none, and for the jobs to end
     #[arg(long, default_value = "10m", value_parser = args::duration, value_name = "SPAN")]
     give_up: Duration,
 }

@@ -12,7 +12,7 @@ use super::mix::Kind;
 use super::pages::Pages;
 use super::report::{Report, Seen};
 use crate::error::CliError;
-use crate::follow::repeat;
+use crate::follow::{Patience, repeat_with};
 use crate::output::Output;
 use crate::session::Session;
 
@@ -63,13 +63,13 @@ async fn submit(session: &mut Session, plan: &Plan, label: &str, bars: &Bars) ->
             continue;
         }
         let end = due.min(sent + BATCH_MAX);
-        let jobs: Vec<_> = (sent..end).map(|n| new_job(plan, label, n)).collect();
+        let mut jobs: Vec<_> = (sent..end).map(|n| new_job(plan, label, n)).collect();
         // The ids make it safe to send a batch again whose answer was lost with the server.
-        let answer = repeat(session, async |session| {
+        let accepted = repeat_with(Patience::with_busy(plan.give_up), session, async |session| {
             let response = session.client.submit_jobs(v1::SubmitJobsRequest { jobs: jobs.clone() }).await;
-            session.answer(response)
+            without_room(&mut jobs, session.answer(response)?)
         });
-        refuse_first_error(answer.await?)?;
+        accepted.await?;
         sent = end;
         bars.submitted.set_position(u64::from(sent));
     }
@@ -96,15 +96,26 @@ fn new_job(plan: &Plan, label: &str, n: u32) -> v1::NewJob {
     }
 }
 
-fn refuse_first_error(response: v1::SubmitJobsResponse) -> Result<(), CliError> {
-    let error = response.jobs.into_iter().find_map(|item| match item.item {
+/// Leaves the jobs for which there was no room, and says when they may come back. Any other refusal ends the load.
+fn without_room(jobs: &mut Vec<v1::NewJob>, response: v1::SubmitJobsResponse) -> Result<(), CliError> {
+    let mut back: Option<(Duration, String)> = None;
+    let mut refused = response.jobs.into_iter().map(|item| match item.item {
         Some(Item::Error(error)) => Some(error),
         Some(Item::Job(_)) | None => None,
     });
-    match error {
-        Some(error) => Err(CliError::Server(format!("a job was refused: {}: {}", error.code, error.message))),
-        None => Ok(()),
+    let mut left = Vec::new();
+    for job in std::mem::take(jobs) {
+        let Some(error) = refused.next().flatten() else { continue };
+        let told = format!("a job was refused: {}: {}", error.code, error.message);
+        let Some(wait) = error.retry_after_ms.map(Duration::from_millis) else { return Err(CliError::Server(told)) };
+        // The job that has to wait longest would be refused again with those before it.
+        if back.as_ref().is_none_or(|(longest, _)| wait > *longest) {
+            back = Some((wait, told));
+        }
+        left.push(job);
     }
+    *jobs = left;
+    back.map_or(Ok(()), |(wait, message)| Err(CliError::Busy { message, again_in: Some(wait) }))
 }
 
 /// The jobs by id, once all have ended or the time is up.
@@ -188,11 +199,29 @@ mod tests {
         assert_eq!(new_job(&plan(0), "x", 0).labels.get(LABEL).map(String::as_str), Some("x"));
     }
 
+    fn answer(items: Vec<Option<v1::ItemError>>) -> v1::SubmitJobsResponse {
+        let item = |error: Option<v1::ItemError>| error.map_or(Item::Job(v1::SubmitJobResponse::default()), Item::Error);
+        let items = items.into_iter().map(|error| v1::submit_jobs_response::Item { item: Some(item(error)) });
+        v1::SubmitJobsResponse { jobs: items.collect() }
+    }
+
+    fn refusal(retry_after_ms: Option<u64>) -> Option<v1::ItemError> {
+        Some(v1::ItemError { code: "resource_exhausted".to_owned(), message: "no room".to_owned(), retry_after_ms })
+    }
+
+    #[test]
+    fn jobs_without_room_come_back_when_the_server_said() {
+        let mut jobs: Vec<_> = (0..4).map(|n| new_job(&plan(0), "x", n)).collect();
+        let busy = without_room(&mut jobs, answer(vec![None, refusal(Some(200)), None, refusal(Some(700))]));
+        assert!(matches!(busy, Err(CliError::Busy { again_in: Some(wait), .. }) if wait.as_millis() == 700), "{busy:?}");
+        assert_eq!(jobs.iter().map(|job| job.job_id.as_str()).collect::<Vec<_>>(), ["x-1", "x-3"]);
+        assert!(without_room(&mut jobs, answer(vec![None, None])).is_ok());
+        assert!(jobs.is_empty());
+    }
+
     #[test]
     fn a_refused_job_stops_the_load() {
-        let error = v1::ItemError { code: "invalid".to_owned(), message: "no".to_owned(), retry_after_ms: None };
-        let item = v1::submit_jobs_response::Item { item: Some(Item::Error(error)) };
-        assert!(refuse_first_error(v1::SubmitJobsResponse { jobs: vec![item] }).is_err());
-        assert!(refuse_first_error(v1::SubmitJobsResponse { jobs: Vec::new() }).is_ok());
+        let mut jobs = vec![new_job(&plan(0), "x", 0)];
+        assert!(matches!(without_room(&mut jobs, answer(vec![refusal(None)])), Err(CliError::Server(_))));
     }
 }
