@@ -20,6 +20,14 @@ fn the_image_holds_one_file_and_nobody_in_it_is_root() {
 }
 
 #[test]
+fn what_is_shipped_has_no_symbols() {
+    let manifest = text("Cargo.toml");
+    let (_, profile) = manifest.split_once("[profile.release]\n").expect("a profile");
+    let profile = profile.split("\n[").next().unwrap_or_default();
+    assert!(profile.contains("strip = true") && profile.contains("debug = false"), "{profile}");
+}
+
+#[test]
 fn the_compose_file_is_one_and_its_services_are_bound() {
     check("check-jsonschema", &["--builtin-schema", "vendor.compose-spec", "deploy/compose.yaml"]);
     let compose = text("deploy/compose.yaml");

@@ -9,7 +9,7 @@ mod silent;
 mod support;
 
 use serde_json::{Value, json};
-use support::Server;
+use support::{Files, Server};
 
 fn id_of(submitted: &Value) -> &str {
     submitted["job_id"].as_str().expect("an id")
@@ -173,6 +173,20 @@ fn a_load_ends_as_its_kinds_should() {
     assert_eq!(report["unexpected"], 0);
     let retries: Vec<&Value> = report["kinds"].as_array().expect("a list").iter().map(|kind| &kind["retries"]).collect();
     assert_eq!(retries, [0, 20, 10, 30], "noop, flaky, always_fail, all");
+}
+
+#[test]
+fn a_load_beyond_a_rate_comes_back_when_the_server_says() {
+    let server = Server::start();
+    let files = Files::new();
+    let quotas = files.write("quotas.yaml", "defaults: {submit_rate: 100/s}\n");
+    assert_eq!(server.run(&["quotas", "apply", &quotas]).code(), Some(0));
+    let report = server.run(&["load", "--jobs", "300", "--mix", "noop=1", "--json"]).json();
+    assert_eq!(report["states"], json!({"SUCCEEDED": 300}));
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 1.5), "200 of them had to wait: {report}");
+    let hopeless = server.run(&["load", "--jobs", "500", "--mix", "noop=1", "--give-up", "1s"]);
+    assert_eq!(hopeless.code(), Some(1), "{}", hopeless.stdout());
+    assert!(hopeless.stderr().contains("a job was refused: rate_limited"), "{}", hopeless.stderr());
 }
 
 #[test]

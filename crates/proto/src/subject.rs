@@ -4,7 +4,7 @@ use lockgate_core::ids::{JobId, check_name};
 use lockgate_core::request::{Caller, FieldError, JobRequest, NewJob};
 
 use crate::names::known_priority;
-use crate::request::{judged, present};
+use crate::request::{json, judged, present};
 use crate::v1;
 
 /// The id of a subject that names none. Nothing is counted or stored under it.
@@ -36,7 +36,9 @@ pub fn subject_from_wire(wire: v1::Subject, caller: &Caller) -> Result<JobReques
         errors.push(error);
         None
     });
-    let payload = judged("payload", &wire.payload_json).unwrap_or_else(|error| {
+    // A subject that names its job was let in before; one that asks what would become of a job is held to the rule for new ones.
+    let take = if wire.job_id.is_empty() { json } else { judged };
+    let payload = take("payload", &wire.payload_json).unwrap_or_else(|error| {
         errors.push(error);
         None
     });
@@ -153,5 +155,21 @@ mod tests {
         let wire = v1::Subject { job_id: "no name".to_owned(), ..subject_to_wire(&request()) };
         let errors = subject_from_wire(wire, &Caller::new("acme", "kernel")).expect_err("refused");
         assert_eq!(errors[0].field, "job_id");
+    }
+
+    #[test]
+    fn a_payload_with_two_faces_is_judged_only_as_that_of_a_job_that_there_is() {
+        let asked = |job_id: &str| {
+            let wire = v1::Subject {
+                job_id: job_id.to_owned(),
+                topic: "job.send".to_owned(),
+                payload_json: r#"{"to":"evil","to":"ok"}"#.into(),
+                ..v1::Subject::default()
+            };
+            subject_from_wire(wire, &Caller::new("acme", "ann"))
+        };
+        let errors = asked("").expect_err("it could not be submitted");
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), ["payload.to"]);
+        assert!(asked("from-an-earlier-version").is_ok());
     }
 }

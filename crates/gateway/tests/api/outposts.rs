@@ -72,15 +72,15 @@ impl Post {
 
     /// True when it was superseded.
     async fn report(&self, assignment: &v1::Assignment) -> bool {
-        let answer = self.outposts.report(result_of(assignment)).await.expect("decided");
+        let answer = self.outposts.report(result_of(assignment, "1")).await.expect("decided");
         assert_eq!(answer.acks.len(), 1);
         answer.acks[0].superseded
     }
 }
 
-fn result_of(assignment: &v1::Assignment) -> WorkerMessage {
+fn result_of(assignment: &v1::Assignment, json: &str) -> WorkerMessage {
     let (job_id, token) = (assignment.job_id.clone(), assignment.token.clone());
-    let results = vec![v1::Result { job_id, token, outcome: Some(succeeded("1")), ..v1::Result::default() }];
+    let results = vec![v1::Result { job_id, token, outcome: Some(succeeded(json)), ..v1::Result::default() }];
     WorkerMessage { results, ..said("s-1") }
 }
 
@@ -105,6 +105,19 @@ async fn a_job_runs_from_submit_to_result_without_a_stream() {
     assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.json["state"], "SUCCEEDED");
     post.outposts.heard(WorkerMessage { beat: Some(v1::Beat { number: 7, ..v1::Beat::default() }), ..said("s-1") });
     assert_eq!(post.until(|message| message.beat_ack).await.1.number, 7);
+}
+
+#[tokio::test]
+async fn a_result_with_two_faces_fails_the_job_without_a_stream_too() {
+    let server = Server::start().await;
+    let mut post = Post::start(&server);
+    post.attach("s-1").await;
+    let id = server.submit(json!({ "topic": "job.echo" })).await;
+    let assignment = post.assignment().await;
+    post.outposts.report(result_of(&assignment, r#"{"to":"evil","to":"ok"}"#)).await.expect("decided");
+    let job = server.get(&format!("/v1/jobs/{id}")).await.json;
+    assert_eq!(job["state"], "FAILED", "{job}");
+    assert!(job["last_error"]["message"].as_str().is_some_and(|text| text.contains("result.to: is given twice")), "{job}");
 }
 
 #[tokio::test]
@@ -201,7 +214,7 @@ async fn workers_do_not_outlive_the_key_that_stands_for_them() {
     assert_eq!(server.engine.workers()[0].status, WorkerStatus::Detached);
     post.outposts.hello(hello("s-1")).await;
     assert_eq!(post.until(|message| message.refused.clone()).await.1.code, "unavailable");
-    let waits = post.outposts.report(result_of(&assignment)).await.expect_err("not taken");
+    let waits = post.outposts.report(result_of(&assignment, "1")).await.expect_err("not taken");
     assert_eq!(waits.code(), "unavailable", "it comes again when there is a good key: {waits}");
     let job = server.get_as(&server.admin_key, &format!("/v1/jobs/{id}")).await;
     assert_ne!(job.json["state"], "SUCCEEDED", "{job:?}");

@@ -146,7 +146,7 @@ jobs
 load --jobs 1
 logs j
 policy apply FILE.policy
-policy diff active FILE.policy
+policy diff FILE.policy FILE.policy
 policy explain --job j
 policy list
 policy rollback x
@@ -242,7 +242,7 @@ fn every_command_ends_by_itself_when_the_server_never_answers() {
         "policy" => "version: 1\ndefault: {decision: allow}\n",
         "pools" => "topics: {\"*\": p}\npools: {p: {}}\n",
         "quotas" => "defaults: {jobs: 3}\n",
-        "schedule" => "schedule: s\ncron: \"0 0 * * *\"\njob: {topic: job.noop}\n",
+        "schedule" => "version: 1\nschedules: {s: {every: 1m, job: {topic: job.noop}}}\n",
         _ => "topics: {job.noop: {running: 5s}}\n",
     };
     let server = silent(Says::Nothing);

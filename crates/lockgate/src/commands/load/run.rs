@@ -22,6 +22,8 @@ const BATCH_MAX: u32 = 500;
 const TOP_UP_EVERY: Duration = Duration::from_millis(20);
 /// Pause between two looks at the jobs. A look takes a call for each page with a job that has not ended.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Shortest pause before jobs that found no room are sent again: a rate says when the next one of them may come, not all.
+const BACK_IN_MIN: Duration = Duration::from_millis(200);
 /// Marks the jobs of one load.
 const LABEL: &str = "lockgate-load";
 
@@ -108,7 +110,8 @@ fn without_room(jobs: &mut Vec<v1::NewJob>, response: v1::SubmitJobsResponse) ->
         let Some(error) = refused.next().flatten() else { continue };
         let told = format!("a job was refused: {}: {}", error.code, error.message);
         let Some(wait) = error.retry_after_ms.map(Duration::from_millis) else { return Err(CliError::Server(told)) };
-        // The job that has to wait longest would be refused again with those before it.
+        let wait = wait.max(BACK_IN_MIN);
+        // Sent again before its time is up, the one that has to wait longest would only be refused again.
         if back.as_ref().is_none_or(|(longest, _)| wait > *longest) {
             back = Some((wait, told));
         }
