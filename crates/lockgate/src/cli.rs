@@ -59,8 +59,7 @@ pub(crate) struct Connection {
     #[arg(long, global = true, env = "LOCKGATE_ACTOR_TYPE", hide_env_values = true, value_name = "KIND", help_heading = GLOBAL)]
     pub(crate) actor_type: Option<String>,
 
-    /// Longest wait for an answer of the server. Watching goes on for as long as there is something to see; only its beginning is
-    /// waited for so long. Work on lists of any length (dlq replay, audit verify, tenants erase) has 120 times as long
+    /// Longest wait for an answer, or for a stream to begin; for dlq replay, audit verify and tenants erase 120 times as long
     #[arg(long, global = true, env = "LOCKGATE_CALL_TIMEOUT", hide_env_values = true, default_value = CALL_WITHIN,
         value_parser = args::duration, value_name = "SPAN", help_heading = GLOBAL)]
     pub(crate) call_timeout: Duration,

@@ -32,10 +32,11 @@ const STREAMS: [&str; 3] =
 /// A server that is busy answers a ping late, and is there all the same.
 const PING_WITHIN_MIN: Duration = Duration::from_secs(5);
 
-/// Notices a server that is gone while an answer or a stream is open: half of the span until a ping, half for its answer.
+/// Notices a server that is gone while an answer or a stream is open: a ping after half of the span, and the whole of it for the
+/// answer. A call that has only the span ends before that, in words that name the option.
 pub(crate) fn watched(endpoint: Endpoint, within: Duration) -> Endpoint {
-    let half = (within / 2).max(PING_WITHIN_MIN);
-    endpoint.http2_keep_alive_interval(half).keep_alive_timeout(half)
+    let within = within.max(PING_WITHIN_MIN);
+    endpoint.http2_keep_alive_interval(within / 2).keep_alive_timeout(within)
 }
 
 /// A channel whose calls have a deadline.

@@ -84,7 +84,7 @@ mod tests {
         assert!(error_of(b"{".to_vec()).contains("result: must be JSON: EOF"));
         assert!(error_of(br#"{"a":[{"b":1,"b":2}]}"#.to_vec()).contains("result.a[0].b: is given twice"));
         assert!(error_of(b"[9007199254740992]".to_vec()).contains("result[0]: is a whole number beyond"));
-        assert!(error_of(format!("[{}1]", "1e15,".repeat(100_000)).into()).contains("1800003 bytes"));
+        assert!(error_of(format!("[{}1]", "1e5,".repeat(200_000)).into()).contains("1800003 bytes"));
         assert!(error_of(vec![b'"', 0xff, b'"']).contains("not UTF-8"));
         assert!(error_of(vec![b' '; PAYLOAD_BYTES_MAX + 1]).contains("1048577 bytes"));
         assert!(matches!(outcome(None), Outcome::FailedFatal { .. }));

@@ -99,7 +99,7 @@ mod tests {
         let new = NewJob {
             job_id: Some("j".into()),
             topic: "job.deploy".into(),
-            payload: Some(Json::trusted(r#"{"b":1, "a":2}"#)),
+            payload: Some(Json::trusted(r#"{"a":2,"b":1}"#)),
             priority: Some(Priority::High),
             labels: [("env".to_owned(), "prod".to_owned())].into(),
             requires: ["gpu".to_owned()].into(),
