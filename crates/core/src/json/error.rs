@@ -40,13 +40,13 @@ impl From<Flaw> for JsonError {
 }
 
 impl JsonError {
-    /// The same, one name further out.
+    /// With the name of the value in which it was found.
     pub(super) fn within_name(mut self, name: &str) -> Self {
         self.steps.push(Step::Name(name.to_owned()));
         self
     }
 
-    /// The same, one list further out.
+    /// With the place in the list in which it was found.
     pub(super) fn within_list(mut self, place: usize) -> Self {
         self.steps.push(Step::Place(place));
         self

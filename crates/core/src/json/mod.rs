@@ -1,4 +1,5 @@
-//! JSON that every reader understands alike: the one rule for everything that comes in (docs/json.md, ADR 19).
+//! JSON that every reader understands alike: the one rule for everything that comes in (docs/json.md, ADR 19,
+//! invariant G-7).
 //!
 //! A name stands once in an object, and a number keeps its value in IEEE 754 doubles (I-JSON, RFC 7493). What is let in is
 //! written in one canonical form, and these bytes are what is hashed, judged, stored and given to workers: no two parsers can

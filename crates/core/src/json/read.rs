@@ -1,6 +1,5 @@
 //! JSON text as a value. Unlike usual parsers it refuses what two of them could understand differently, and says where.
 
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::error::{Flaw, JsonError};
@@ -15,7 +14,7 @@ pub(super) fn value(text: &str) -> Result<Value, JsonError> {
 
 /// Line, column and what was expected, as the usual parser tells it.
 fn in_usual_words(text: &str) -> JsonError {
-    let told = serde_json::from_str::<IgnoredAny>(text).err().map(|error| error.to_string());
+    let told = serde_json::from_str::<Value>(text).err().map(|error| error.to_string());
     Flaw::Syntax(told.unwrap_or_else(|| "it is not valid JSON".to_owned())).into()
 }
 

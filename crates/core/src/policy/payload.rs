@@ -51,7 +51,7 @@ impl<'a> Payload<'a> {
         serde_json::from_str(text)
     }
 
-    /// The same for the interpreter.
+    /// As the interpreter takes it.
     pub(super) fn to_val(&self) -> Box<dyn Val + 'a> {
         match self {
             Self::Null => Box::new(CelNull),

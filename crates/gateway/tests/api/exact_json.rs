@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_gateway::{Gateway, GatewaySettings};
+use lockgate_ports::memory::SeededEntropy;
 use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
@@ -300,19 +301,12 @@ async fn put_dag(server: &Server, text: &str) {
 
 /// Some of every size and sign, and some between 0 and 1, which have the most digits.
 fn doubles(count: usize, seed: u64) -> Vec<f64> {
-    let mut state = seed;
-    let next = || {
-        // Steele, Lea and Flood's SplitMix64: the same numbers in every run of the test.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(mixed ^ (mixed >> 31))
-    };
+    let entropy = SeededEntropy::new(seed);
     let of = |(at, bits): (usize, u64)| match at % 2 {
         0 => f64::from_bits(bits),
         _ => (bits >> 11) as f64 / (1_u64 << 53) as f64,
     };
-    std::iter::from_fn(next).enumerate().map(of).filter(|double| double.is_finite()).take(count).collect()
+    std::iter::from_fn(|| Some(entropy.next())).enumerate().map(of).filter(|double| double.is_finite()).take(count).collect()
 }
 
 /// What a list of numbers says to a reader that is not ours.
@@ -392,4 +386,19 @@ nodes:
         let (_, output) = text.split_once(r#""output":"#).expect("an output");
         assert_eq!(bits(&output[..=output.find(']').expect("a list")]), expected, "output in round {round}");
     }
+}
+
+#[tokio::test]
+async fn a_number_that_an_expression_makes_too_large_fails_the_node_with_its_path() {
+    let server = Server::start().await;
+    put_dag(
+        &server,
+        "version: 1\ndag: d\nparams: {p: any}\nnodes: {a: {topic: job.x, payload: {n: ['${params.p + params.p}']}}}\n",
+    )
+    .await;
+    let started = server.post_text("/v1/runs", r#"{"dag":"d","params":{"p":9007199254740991}}"#).await;
+    let path = format!("/v1/runs/{}", started.json["run_id"].as_str().expect("an id"));
+    server.wait_for("the end of the run", async || server.get(&path).await.json["state"] == "FAILED").await;
+    let run = server.get(&path).await;
+    assert!(run.text.contains("payload.n[0]: is a whole number beyond"), "{run:?}");
 }

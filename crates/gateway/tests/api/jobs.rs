@@ -55,7 +55,7 @@ async fn a_job_is_shown_with_its_attempts_and_result() {
     let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
     worker.run_one(Some(succeeded(r#"{"n": 1}"#))).await;
     let reply = server.get(&format!("/v1/jobs/{id}")).await;
-    assert!(reply.text.contains(r#""result":{"n": 1}"#), "{reply:?}");
+    assert!(reply.text.contains(r#""result":{"n":1}"#), "{reply:?}");
     assert_eq!(reply.json["state"], "SUCCEEDED");
     assert_eq!(reply.json["attempt"], 1);
     assert_eq!(reply.json["attempts"][0]["worker_id"], "scripted");

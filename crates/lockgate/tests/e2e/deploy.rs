@@ -98,6 +98,12 @@ async fn status(address: &str, path: &str) -> String {
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
+/// A server that has just started is not ready at once.
+async fn wait_until_ready(address: &str) {
+    let ready = async { while status(address, "/readyz").await != "200" {} };
+    timeout(PATIENCE, ready).await.expect("ready in time");
+}
+
 /// The list behind an instruction of the Dockerfile; `#` begins a comment only at the beginning of a line.
 fn instruction(image: &str, name: &str) -> Vec<String> {
     let list = image.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name}"));
@@ -118,9 +124,9 @@ async fn the_image_answers_on_a_published_port_and_asks_for_a_credential() {
 
     // What comes through a published port does not come to 127.0.0.1.
     let outside = format!("127.0.0.2:{api}");
-    assert_eq!(status(&outside, "/readyz").await, "200");
+    wait_until_ready(&outside).await;
     assert_eq!(status(&outside, "/v1/jobs").await, "401");
-    assert_eq!(status(&format!("127.0.0.2:{metrics}"), "/metrics").await, "401", "its numbers are not for everybody either");
+    assert_eq!(status(&format!("127.0.0.2:{metrics}"), "/metrics").await, "401", "numbers ask for a credential, too");
     let done = cli(&format!("http://{outside}"), key, &["submit", "job.echo", "--payload", "[1]", "--wait"]).await;
     assert!(done.status.success() && done.stdout.starts_with(b"[1]"), "{done:?}");
 }
