@@ -91,7 +91,8 @@ impl Engine {
 /// The question with one more answer.
 fn with_vote(mut asked: Approval, ballot: &Ballot, now: Timestamp) -> Approval {
     if ballot.answer == Answer::Approve {
-        asked.votes.push(Vote { actor: ballot.actor.clone(), at: now });
+        let payload_hidden = ballot.sight != Sight::Whole;
+        asked.votes.push(Vote { actor: ballot.actor.clone(), at: now, payload_hidden });
     }
     asked
 }
