@@ -124,9 +124,8 @@ async fn an_hour_ahead_for_ten_seconds(server: &Server, wall: &Wall) {
     apply(server, "dag", "two.yaml", DAG).await;
     let mut in_time = job("in-time", "job.nobody", "{}");
     in_time.deadline_ms = Some(HALF_AN_HOUR_MS);
-    let later = std::time::SystemTime::now() + Duration::from_secs(1_200);
-    let later = later.duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
-    in_time.not_before_ms = Some(i64::try_from(later).expect("a time"));
+    submit(&mut client, vec![job("first", "job.noop", "{}")]).await.expect("taken");
+    in_time.not_before_ms = Some(get(&mut client, "first").await.submitted_at_ms + 1_200_000);
     submit(&mut client, vec![in_time]).await.expect("taken");
     wait_until_started(server, 2).await;
 
