@@ -77,7 +77,8 @@ pub(in crate::rest) struct Slots {
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Slot {
     nominal: String,
-    /// Empty for the schedule's own times; `manual`, `backfill:` and its id, or `again:1` and so on for times that a clock which was ahead had decided too early.
+    /// Empty for the schedule's own times; `manual`, `backfill:` and its id, or `again:1` and so on for times that a clock which was
+    /// ahead had decided too early.
     series: String,
     /// DUE, STARTED, QUEUED, SKIPPED, MISSED or REFUSED.
     outcome: &'static str,
