@@ -54,6 +54,10 @@ impl Serve {
             // The database is in an earlier state, as after a restore: workers may hold tokens that it would give out again.
             let detail = serde_json::json!({ "missing": loss });
             new_timeline(&store, Action::LossAccepted, loss, &detail).await?;
+        } else if self.accept_loss {
+            tracing::warn!(
+                "--accept-loss was given and nothing is missing: start without it, so that a later loss is refused"
+            );
         }
         let (fatal, store) = (store.fatal(), Arc::new(store));
         numbers::of_sqlite(registry, &store);
