@@ -91,6 +91,8 @@ async fn a_transaction_that_pins_the_horizon_is_measured_and_named_by_doctor() {
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM jobs_hot";
     let report = Session::open(&ground.postgres, begin).await;
     wait_until_measured(&gateway).await;
-    gateway.wait_for_output(&["doctor", "--database-url", &ground.postgres.url()], "\"report\", idle in transaction").await;
+    let (database, redis, nats) = (ground.postgres.url(), ground.redis.url(), ground.nats.url());
+    let doctor = ["doctor", "--database-url", &database, "--redis-url", &redis, "--nats-url", &nats];
+    gateway.wait_for_output(&doctor, "\"report\", idle in transaction").await;
     report.close().await;
 }
