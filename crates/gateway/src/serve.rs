@@ -39,9 +39,10 @@ use idle::Presence;
 use opening::Opening;
 use places::{Guest, Places};
 
-/// Calls under way at shutdown may take this long; then their connections are cut. An idle connection that has to make room for others
-/// has as long to say goodbye.
+/// Calls under way at shutdown may take this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(1);
+/// An idle connection that has to make room has so long to say goodbye; a call that comes meanwhile is answered first.
+const GOODBYE: Duration = Duration::from_millis(200);
 /// Pause after a failed accept: out of file descriptors, for instance, does not get better by spinning.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// A dead peer is noticed after twice this, which bounds how long its stream is held.
@@ -206,7 +207,7 @@ impl Host {
             () = presence.dismissed() => {}
         }
         connection.as_mut().say_goodbye();
-        match tokio::time::timeout(DRAIN, &mut connection).await {
+        match tokio::time::timeout(GOODBYE, &mut connection).await {
             Ok(ended) => ended,
             // The other end does not answer to a goodbye.
             Err(_) if presence.is_idle() => Ok(()),

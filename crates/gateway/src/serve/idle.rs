@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A connection that was used a moment ago is likely to be used again, so it is not asked to leave before this.
-const IDLE_MIN: Duration = Duration::from_secs(1);
+const IDLE_MIN: Duration = Duration::from_millis(200);
 
 /// All connections of one socket that are idle, in the order in which they became so.
 #[derive(Default)]
