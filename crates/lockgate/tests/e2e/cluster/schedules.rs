@@ -23,7 +23,9 @@ async fn a_queue_goes_on_as_soon_as_a_job_ends_at_another_process() {
     let gateway = ground.process("gateway", &[]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("schedules.yaml");
-    let line = format!("s: {{every: 1d, overlap: queue, queue: {WAITING}, job: {{topic: job.noop}}}}");
+    // Long enough for its start to be told before its end: the next one must not take the one for the other.
+    let job = "{topic: job.sleep, payload: {ms: 400}}";
+    let line = format!("s: {{every: 1d, overlap: queue, queue: {WAITING}, job: {job}}}");
     std::fs::write(&file, format!("version: 1\nschedules:\n  {line}\n")).expect("written");
     do_it(&gateway, &["schedule", "apply", &file.display().to_string()]).await;
     // All of them wait for the first, which no worker takes yet.
