@@ -162,7 +162,8 @@ proptest! {
     fn the_canonical_form_is_what_serde_json_writes_and_is_taken_as_it_is(value in any_value()) {
         let text = value.to_string();
         prop_assert!(canonical::is_canonical(&text), "{}", text);
-        prop_assert_eq!(Json::parse(&text).unwrap().as_str().to_owned(), text.clone());
+        let taken = Json::parse(&text).unwrap();
+        prop_assert_eq!(taken.as_str(), text.as_str());
         prop_assert_eq!(&read::value(&text).unwrap(), &value);
         prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &value);
     }
