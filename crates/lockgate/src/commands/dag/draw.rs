@@ -112,7 +112,7 @@ fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
         facts.push(out.paint("done late", Tone::Waiting));
     }
     if let Some(at) = node.waits_for_worker_until {
-        let waits = format!("the rollback waits for its worker, at most until {}", out.relative(at));
+        let waits = format!("the rollback waits for its worker; the wait ends {}", out.relative(at));
         facts.push(out.paint(&waits, Tone::Waiting));
     }
     if let Some(undo) = &node.undo {
@@ -181,7 +181,7 @@ run-1  etl version 2  RUNNING  33%
 ✓ a         SUCCEEDED   250ms
 ●   each    RUNNING    2/3 items, 1 failed
 ○     join  PENDING
-⊘ late      CANCELED   the rollback waits for its worker, at most until in 1m 30s";
+⊘ late      CANCELED   the rollback waits for its worker; the wait ends in 1m30s";
         assert_eq!(run(&view::Run::from(wire), out, Some(33)), expected);
     }
 }
