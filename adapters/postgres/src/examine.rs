@@ -93,7 +93,7 @@ const PINNED_NOTICE_TRANSACTIONS: i64 = 1_000_000;
 /// Who pins the xmin horizon: rows that ended after it cannot be removed, and every read of a queue passes over them.
 async fn horizon(client: &Client) -> Result<Check, ConnectError> {
     let what = "xmin horizon";
-    let Some(row) = client.query_opt(include_str!("../queries/horizon.sql"), &[]).await? else {
+    let Some(row) = client.query_opt(include_str!("../queries/horizon_postgres.sql"), &[]).await? else {
         return Ok(Check::new(what, "free", Grade::Good, "dead rows can be removed"));
     };
     let (holder, seconds): (String, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use crate::counters::Counters;
 use crate::error::{ConnectError, Fault};
-use crate::options::Options;
+use crate::options::{Dialect, Options};
 use crate::pool::{Door, Kind, Pool};
 use crate::sheet::Sheet;
 use crate::writer::Writer;
@@ -397,6 +397,10 @@ impl Upkeep for PostgresStore {
     }
 
     async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
+        // CockroachDB has no horizon of this kind, and does not know the statement.
+        if self.pool.door.options.dialect == Dialect::Cockroach {
+            return Ok(None);
+        }
         ask!(self, Reads, conn => reads::pinned(conn))
     }
 }

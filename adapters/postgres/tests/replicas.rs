@@ -91,7 +91,7 @@ async fn eight_that_migrate_at_once_do_it_once() {
         migrated.unwrap().unwrap();
     }
     let rows = client(&config).await.query("SELECT version FROM migrations ORDER BY version", &[]).await.unwrap();
-    assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), (1..=16).collect::<Vec<i64>>());
+    assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), (1..=17).collect::<Vec<i64>>());
     PostgresStore::connect(lockgate_postgres::Options::new(config)).await.unwrap().check().await.unwrap();
 }
 

@@ -94,11 +94,11 @@ fn no_statement_leaves_the_subset() {
     assert!(statements.len() > 60, "only {} were found", statements.len());
     for (path, sql) in statements {
         let upper = sql.to_ascii_uppercase();
-        for word in FORBIDDEN {
+        let own = path.ends_with("_postgres.sql");
+        for word in FORBIDDEN.into_iter().filter(|word| !own || *word != "XMIN") {
             let hit = upper.match_indices(word).find(|(at, _)| is_word(&upper, *at, word.len()));
             assert!(hit.is_none(), "{path} says {word}: {sql}");
         }
-        let own = path.ends_with("_postgres.sql");
         assert!(own || !upper.contains("COLLATE") && !upper.contains("AUTOVACUUM"), "{path} is for both");
         assert!(path.ends_with("_cockroach.sql") || !upper.contains("USING HASH"), "{path} is for both");
     }

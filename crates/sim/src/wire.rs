@@ -28,7 +28,7 @@ pub(crate) async fn deliver(world: &World, process: &Process, attachment: &Attac
     if tokio::time::timeout(UNANSWERED, process.link.thawed()).await.is_err() {
         return false;
     }
-    world.witness.hear(attachment.session(), process.edge().as_ref());
+    world.witness.hear(attachment.session(), process.edge().as_ref(), message.draining);
     attachment.receive(message).await;
     true
 }

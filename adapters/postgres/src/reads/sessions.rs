@@ -102,7 +102,7 @@ pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<B
 
 /// What pins the xmin horizon, if something does.
 pub(crate) async fn pinned(conn: &mut Conn) -> Result<Option<Pinned>, Fault> {
-    let rows = conn.rows(include_str!("../../queries/horizon.sql"), &[]).await?;
+    let rows = conn.rows(include_str!("../../queries/horizon_postgres.sql"), &[]).await?;
     rows.first().map(pinned_by).transpose()
 }
 

@@ -114,7 +114,7 @@ async fn tallies_are_filled_from_what_an_older_schema_has() {
     assert_eq!(before, Usage { runs: 2, ..counted(&store).await });
     assert_eq!((before.live, before.ended), (25, 5));
     drop(store);
-    let back = "DROP TABLE tallies; DROP TABLE children; DROP TABLE memos; DROP INDEX runs_over; DROP INDEX outbox_job; ALTER TABLE outbox DROP COLUMN at; DELETE FROM in_force WHERE kind = 'quotas';
+    let back = "DROP TABLE placing_tries; DROP TABLE tallies; DROP TABLE children; DROP TABLE memos; DROP INDEX runs_over; DROP INDEX outbox_job; ALTER TABLE outbox DROP COLUMN at; DELETE FROM in_force WHERE kind = 'quotas';
         ALTER TABLE sessions DROP COLUMN sent_away_at; DELETE FROM migrations WHERE version > 9";
     client(&stage.config).await.batch_execute(back).await.unwrap();
     migrate(&stage.options()).await.unwrap();

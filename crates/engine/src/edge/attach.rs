@@ -79,6 +79,7 @@ impl Engine {
             held: reconciled.held,
             leaving,
             draining: false,
+            says_it_drains: false,
             sent_away: false,
             load: Load::default(),
             active_jobs: 0,

@@ -44,6 +44,7 @@ impl Inner {
     pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
         let known = self.edge.with(session, epoch, |s| {
             if message.draining {
+                s.says_it_drains = true;
                 s.drain();
             }
         });

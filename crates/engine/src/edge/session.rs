@@ -105,9 +105,10 @@ impl Session {
         self.dismiss_if_done();
     }
 
-    /// It was drained and has nothing left: its worker may go.
-    pub(super) fn is_dismissed(&self) -> bool {
-        self.draining && self.held.is_empty() && self.leaving.is_empty()
+    /// Its worker drains and has nothing left. If its stream ends now, it has left. A worker that was sent away and has not
+    /// answered may come back without knowing of it, and must find its session.
+    pub(super) fn is_through(&self) -> bool {
+        self.says_it_drains && self.held.is_empty() && self.leaving.is_empty()
     }
 
     /// What it holds by the Store.

@@ -69,6 +69,8 @@ pub(super) struct Session {
     pub(super) leaving: BTreeMap<AttemptToken, Leaving>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
+    /// Its worker said that it drains. One that an operator sends away may not have heard of it yet.
+    pub(super) says_it_drains: bool,
     /// An operator wants it to leave.
     pub(super) sent_away: bool,
     /// What it measured of its machine.
@@ -499,7 +501,7 @@ impl Edge {
         let state = self.state.lock();
         let gone = |(id, session): (&SessionId, &Session)| {
             let is_silent = session.heard_at.elapsed() > session.profile.lost_after(lost_after);
-            let gone = match session.is_dismissed() {
+            let gone = match session.is_through() {
                 true if is_silent || !session.is_attached() => Gone::Left,
                 _ if is_silent => Gone::Silent,
                 _ => return None,

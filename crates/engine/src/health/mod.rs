@@ -194,7 +194,8 @@ impl Engine {
 impl Inner {
     /// Refuses new jobs while the Store is known to be damaged: it might take them and then not take their results.
     pub(crate) fn refuse_if_damaged(&self) -> Result<(), ApiError> {
-        let why = match (self.watch.probe.known().state, self.watch.outcomes.failing()) {
+        // Only results count among the calls: a submit that fails says so by itself, and the next one may go through.
+        let why = match (self.watch.probe.known().state, self.watch.outcomes.failing_of(Call::Result)) {
             (StoreState::Refuses(StoreError::Corrupt(why)), _) => why,
             (_, Some(Failing { error: StoreError::Corrupt(why), .. })) => why,
             _ => return Ok(()),

@@ -94,15 +94,17 @@ impl Outcomes {
 
     /// The kind of calls that fails, if one does.
     pub(super) fn failing(&self) -> Option<Failing> {
-        Call::ALL.into_iter().find_map(|call| {
-            let mut window = self.0[call as usize].lock();
-            window.forget_old();
-            let sum = |count: fn(&Second) -> u32| window.seconds.iter().map(count).fold(0, u32::saturating_add);
-            let (of, failed) = (sum(|second| second.calls), sum(|second| second.failed));
-            let is_failing = failed >= FAILURES_MIN && (window.in_a_row >= FAILURES_MIN || failed >= of - failed);
-            let error = window.error.clone().filter(|_| is_failing)?;
-            Some(Failing { calls: call.plural(), failed, of, error })
-        })
+        Call::ALL.into_iter().find_map(|call| self.failing_of(call))
+    }
+
+    pub(super) fn failing_of(&self, call: Call) -> Option<Failing> {
+        let mut window = self.0[call as usize].lock();
+        window.forget_old();
+        let sum = |count: fn(&Second) -> u32| window.seconds.iter().map(count).fold(0, u32::saturating_add);
+        let (of, failed) = (sum(|second| second.calls), sum(|second| second.failed));
+        let is_failing = failed >= FAILURES_MIN && (window.in_a_row >= FAILURES_MIN || failed >= of - failed);
+        let error = window.error.clone().filter(|_| is_failing)?;
+        Some(Failing { calls: call.plural(), failed, of, error })
     }
 }
 

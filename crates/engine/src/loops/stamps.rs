@@ -4,19 +4,22 @@
 //! by a jump has stood for `--clock-settle` when it is followed. After a start it must stand for as long: a machine that starts with
 //! a clock behind, and gets the right time a minute later, would move what was right. Every clock that can be asked must agree.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::time::Timestamp;
+use lockgate_ports::store::RunRefusal;
 use lockgate_ports::{JobQuery, RunQuery, StoreError};
 use tokio::sync::watch;
 
 use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
+use crate::commit::{Driven, Undriven};
 use crate::metrics::Stamped;
-use crate::schedules::Decided;
+use crate::schedules::{Decided, Unturned};
 
 /// The newest rows of each kind that are looked at after a start.
 const NEWEST: usize = 100;
@@ -24,6 +27,21 @@ const NEWEST: usize = 100;
 const PAGE: usize = 500;
 const LIVE: [JobState; 5] =
     [JobState::Pending, JobState::ApprovalRequired, JobState::Scheduled, JobState::Dispatched, JobState::Running];
+
+/// What a round did to rows of one kind.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    done: u64,
+    /// Another commit was faster.
+    contended: u64,
+}
+
+impl AddAssign for Moved {
+    fn add_assign(&mut self, more: Self) {
+        self.done += more.done;
+        self.contended += more.contended;
+    }
+}
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = false;
@@ -79,15 +97,20 @@ impl Inner {
         let schedules = self.bring_back_schedules(&mut round, right).await?;
         let runs = self.bring_back_all_runs(&mut round, right).await?;
         let jobs = self.bring_back_jobs(&mut round, right).await?;
-        if round.goes_on().await? {
-            self.clocks.brought_back();
+        let moved = [jobs, runs, schedules];
+        if moved.iter().any(|moved| moved.done > 0) {
+            let [jobs, runs, schedules] = moved.map(|moved| moved.done);
             tracing::warn!(jobs, runs, schedules, "what a clock that was ahead had stamped was brought back");
+        }
+        // What another commit moved meanwhile may have been stamped ahead once more: the next tick looks at it.
+        if moved.iter().all(|moved| moved.contended == 0) && round.goes_on().await? {
+            self.clocks.brought_back();
         }
         Ok(())
     }
 
-    async fn bring_back_schedules(&self, round: &mut Round<'_>, right: Timestamp) -> Result<u64, StoreError> {
-        let (mut moved, mut after) = (0, None);
+    async fn bring_back_schedules(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
+        let (mut moved, mut after) = (Moved::default(), None);
         while round.goes_on().await? {
             let tenants = self.ports.store.tenants(after.as_ref(), PAGE).await?;
             for (tenant, _) in &tenants {
@@ -106,16 +129,14 @@ impl Inner {
         tenant: &TenantId,
         round: &mut Round<'_>,
         right: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let (mut moved, mut after): (u64, Option<Arc<str>>) = (0, None);
+    ) -> Result<Moved, StoreError> {
+        let (mut moved, mut after): (Moved, Option<Arc<str>>) = (Moved::default(), None);
         while round.goes_on().await? {
             let page = self.ports.store.list_schedules(tenant, after.as_deref(), PAGE).await?;
             let decided: Vec<Decided> =
                 page.iter().filter_map(|schedule| schedule.bring_back(right)).map(Decided::of).collect();
             let turned = self.commit_turns(decided, right).await?;
-            let done = turned.iter().filter(|turned| turned.is_ok()).count() as u64;
-            self.metrics.clocks.restamped(Stamped::Schedule, done);
-            moved += done;
+            moved += self.restamped(Stamped::Schedule, &turned, |error| *error == Unturned::Conflict);
             after = page.last().filter(|_| page.len() == PAGE).map(|last| last.name.clone());
             if after.is_none() {
                 break;
@@ -124,12 +145,11 @@ impl Inner {
         Ok(moved)
     }
 
-    async fn bring_back_all_runs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<u64, StoreError> {
-        let (mut moved, mut after) = (0, None);
+    async fn bring_back_all_runs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
+        let (mut moved, mut after) = (Moved::default(), None);
         while round.goes_on().await? {
-            let (done, next) = self.bring_back_runs(after.as_ref(), right).await?;
-            self.metrics.clocks.restamped(Stamped::Run, done);
-            moved += done;
+            let (answers, next) = self.bring_back_runs(after.as_ref(), right).await?;
+            moved += self.restamped(Stamped::Run, &answers, |error| *error == RunRefusal::Conflict);
             after = next;
             if after.is_none() {
                 break;
@@ -138,17 +158,16 @@ impl Inner {
         Ok(moved)
     }
 
-    async fn bring_back_jobs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<u64, StoreError> {
-        let mut moved = 0;
+    async fn bring_back_jobs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
+        let mut moved = Moved::default();
         for state in LIVE {
             let mut cursor = None;
             while round.goes_on().await? {
                 let query = JobQuery { state: Some(state), cursor, limit: self.settings.batch_max, ..JobQuery::default() };
                 let page = self.ports.store.list(query).await?;
                 let ahead = page.items.into_iter().filter(|job| job.may_be_ahead(right)).collect();
-                let done = self.restamp(ahead, right).await?;
-                self.metrics.clocks.restamped(Stamped::Job, done);
-                moved += done;
+                let driven = self.restamp(ahead, right).await?;
+                moved += self.restamped(Stamped::Job, &driven, |error| matches!(error, Undriven::Contended));
                 cursor = page.next;
                 if cursor.is_none() {
                     break;
@@ -159,7 +178,7 @@ impl Inner {
     }
 
     /// The stamp of its latest event tells what a wrong clock delayed from what was to wait.
-    async fn restamp(&self, jobs: Vec<Job>, right: Timestamp) -> Result<u64, StoreError> {
+    async fn restamp(&self, jobs: Vec<Job>, right: Timestamp) -> Result<Vec<Driven>, StoreError> {
         let ids: Vec<_> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
         let mut inputs = Vec::new();
         // Loaded whole: a listing leaves out payloads, and what waits is offered again.
@@ -168,6 +187,13 @@ impl Inner {
             let latest = page.and_then(|page| page.events.last().map(|event| event.at));
             inputs.extend(latest.map(|changed_at| (Arc::new(job), Input::Restamped { changed_at, right })));
         }
-        Ok(self.drive(inputs).await?.iter().filter(|driven| driven.is_ok()).count() as u64)
+        self.drive(inputs).await
+    }
+
+    fn restamped<T, E>(&self, what: Stamped, answers: &[Result<T, E>], is_contended: fn(&E) -> bool) -> Moved {
+        let done = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
+        self.metrics.clocks.restamped(what, done);
+        let contended = answers.iter().filter(|answer| answer.as_ref().is_err_and(is_contended)).count() as u64;
+        Moved { done, contended }
     }
 }

@@ -33,7 +33,7 @@ struct ByState {
 
 /// Loops that ask the Store what there is to do, or write there what they did. Counted from nothing, so that the first failure is
 /// seen as a rise.
-const LISTING: [&str; 23] = [
+const LISTING: [&str; 24] = [
     "deadlines",
     "dispatch",
     "due",
@@ -56,6 +56,7 @@ const LISTING: [&str; 23] = [
     "schedules",
     "seals",
     "sending",
+    "stamps",
     "starts",
 ];
 

@@ -21,10 +21,11 @@ async fn no_pool_mapping_is_told_with_the_tries_and_ends_the_job_when_they_are_u
     let queues = server.get("/v1/queues").await.json;
     assert_eq!(queues["queues"][0]["pool"], "", "no pool may take it: {queues}");
 
-    server.clock.advance(Duration::from_secs(3));
+    // Each wait has up to half a second on top.
+    server.clock.advance(Duration::from_secs(4));
     assert_eq!(server.why(&id).await["tries"], 2, "after one second, and after two more");
     // Five doubling steps and 45 of half a minute.
-    server.clock.advance(Duration::from_secs(1 + 2 + 4 + 8 + 16 + 45 * 30));
+    server.clock.advance(Duration::from_secs(2 + 3 + 5 + 9 + 17 + 45 * 30));
     server.job_in(&id, "FAILED").await;
     let letter = server.get(&format!("/v1/dead-letters/{id}")).await.json;
     assert_eq!(letter["reason"], "no_pool_mapping", "{letter}");

@@ -45,7 +45,7 @@ async fn the_doctor_says_what_is_not_as_it_should_be() {
     server.wait_for_output(&["doctor"], "somebody takes jobs").await;
     let told = server.cli(&["doctor"]).await;
     let text = String::from_utf8_lossy(&told.stdout);
-    for word in ["builtin:allow", "`serve --auth` asks", "nobody touched the trail"] {
+    for word in ["builtin:allow", "`serve --auth` asks", "the trail was not touched"] {
         assert!(text.contains(word), "{word}: {text}");
     }
     assert_eq!(told.status.code(), Some(0));

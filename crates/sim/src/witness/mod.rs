@@ -112,12 +112,14 @@ struct Session {
     /// When its edge last heard of it, and the longest that it heard nothing before.
     heard_at: Timestamp,
     silent: Duration,
+    /// Its edge heard that it drains.
+    drains: bool,
 }
 
 impl Session {
     fn new(epoch: u64, edge: EdgeId, profile: &WorkerProfile, now: Timestamp) -> Self {
         let (slots, promised) = (profile.slots as usize, profile.lost_after(Duration::ZERO));
-        Self { epoch, open: true, slots, edge, promised, heard_at: now, silent: Duration::ZERO }
+        Self { epoch, open: true, slots, edge, promised, heard_at: now, silent: Duration::ZERO, drains: false }
     }
 
     /// The longest silence under this epoch. Not the last one: its worker may speak while it is being closed.

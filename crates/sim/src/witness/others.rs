@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Attached, EdgeRow, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions, StoreError,
-    TurnConflict, Unattached,
+    Activation, Attached, EdgeRow, Jobs as _, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions,
+    StoreError, TurnConflict, Unattached,
 };
 
 use super::{EdgeLease, Session, Witness};
@@ -102,17 +102,19 @@ impl Witness {
 
     /// A worker speaks to the process that is the edge `by`, if it is one. That counts where it holds the session: an attach that
     /// came late can have named another, which hears nothing of what is said here.
-    pub(crate) fn hear(&self, id: &SessionId, by: Option<&EdgeId>) {
+    pub(crate) fn hear(&self, id: &SessionId, by: Option<&EdgeId>, drains: bool) {
         let now = self.clock.now();
         let mut books = self.books.lock();
         let session = books.sessions.get_mut(id).filter(|session| by == Some(&session.edge));
         if let Some(session) = session {
             (session.silent, session.heard_at) = (session.longest_silence(now), now);
+            session.drains |= drains;
         }
     }
 
     /// By a process that is the edge `by`, if it is one.
     pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64, by: Option<EdgeId>) -> Result<bool, StoreError> {
+        let held = self.disk.held(id).await?.len();
         let closed = self.planted.close_session(&self.disk, id, epoch).await?;
         let mut books = self.books.lock();
         if closed {
@@ -122,7 +124,9 @@ impl Witness {
             // Who holds a session heard of it, or did not. Others know only when its edge was last heard of.
             let early = books.sessions.get(id).is_some_and(|session| {
                 if by.as_ref() == Some(&session.edge) {
-                    return session.longest_silence(now) < session.promised;
+                    // A worker that drained and holds nothing leaves without a word more.
+                    let left = session.drains && held == 0;
+                    return !left && session.longest_silence(now) < session.promised;
                 }
                 let lease = books.edges.get(&session.edge);
                 lease.is_some_and(|lease| now < lease.renewed_at + session.promised)

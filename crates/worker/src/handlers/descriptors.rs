@@ -16,7 +16,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// What to say and do if `error` comes from a lack of file descriptors.
 pub(super) fn lacking(error: &(dyn Error + 'static)) -> Option<Lack> {
     std::iter::successors(Some(error), |&error| error.source()).find_map(|error| {
-        let code = error.downcast_ref::<io::Error>()?.raw_os_error()?;
+        let code = os_code(error)?;
         if code == Errno::MFILE.raw_os_error() {
             let limit = getrlimit(Resource::Nofile).current.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
             Some(Lack(format!(
@@ -28,6 +28,12 @@ pub(super) fn lacking(error: &(dyn Error + 'static)) -> Option<Lack> {
             None
         }
     })
+}
+
+/// The code of the system. An `io::Error` that wraps another one does not name it as its source, so it is asked for what it wraps.
+fn os_code(error: &(dyn Error + 'static)) -> Option<i32> {
+    let error = error.downcast_ref::<io::Error>()?;
+    error.raw_os_error().or_else(|| os_code(error.get_ref()?))
 }
 
 /// Which limit was met.
