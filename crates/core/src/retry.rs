@@ -28,7 +28,7 @@ pub fn backoff(failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
 }
 
 /// What a dead worker held is spread over at least this long.
-const LOSS_SPREAD: Duration = Duration::from_millis(500);
+pub const LOSS_SPREAD: Duration = Duration::from_millis(500);
 
 /// Delay after the platform lost an attempt. The first loss goes back almost at once, or when it is its turn among many that
 /// were lost at once; an attempt that is lost again and again backs off like any failure, from its turn on.
