@@ -203,7 +203,8 @@ mod tests {
     }
 
     fn answer(items: Vec<Option<v1::ItemError>>) -> v1::SubmitJobsResponse {
-        let item = |error: Option<v1::ItemError>| error.map_or(Item::Job(v1::SubmitJobResponse::default()), Item::Error);
+        let item =
+            |error: Option<v1::ItemError>| error.map_or_else(|| Item::Job(v1::SubmitJobResponse::default()), Item::Error);
         let items = items.into_iter().map(|error| v1::submit_jobs_response::Item { item: Some(item(error)) });
         v1::SubmitJobsResponse { jobs: items.collect() }
     }
