@@ -87,6 +87,7 @@ fn start(server: &str, timeout: &str, words: &[&str]) -> Running {
 }
 
 /// Waits for commands to end by themselves: what each said, and its exit code. What has not ended in time is ended and told.
+#[expect(clippy::disallowed_methods, reason = "processes are asked again and again until a deadline")]
 fn wait_for_ends(running: Vec<Running>, within: Duration) -> Vec<(String, Option<i32>, String)> {
     let deadline = Instant::now() + within;
     let ended = running.into_iter().map(|Running { words, mut child }| {
