@@ -293,6 +293,7 @@ async fn a_dead_kernel_is_called_unreachable_with_its_error_and_named_in_the_ban
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the server's clock is this machine's")]
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_millis()).expect("a date")

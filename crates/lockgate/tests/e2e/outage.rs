@@ -33,7 +33,7 @@ async fn out_until(well_from: Instant) -> SocketAddr {
 /// `LOCKGATE_SOAK_OUTAGE_SECONDS` long, 8 s without it. The breaker opens at 10 failures of 20 calls and rests for 5 s, then 10.
 #[tokio::test]
 async fn jobs_that_call_a_host_which_is_out_for_a_while_wait_for_it_and_none_dies() {
-    let seconds = std::env::var("LOCKGATE_SOAK_OUTAGE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let seconds = std::env::var_os("LOCKGATE_SOAK_OUTAGE_SECONDS").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(8);
     let address = out_until(Instant::now() + Duration::from_secs(seconds)).await;
     let server = Server::start(&["--allow-private-addresses"]).await;
     let mut client = server.client().await;

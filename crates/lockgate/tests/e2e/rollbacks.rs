@@ -25,7 +25,7 @@ nodes:
 const AT_ONCE: usize = 20;
 
 fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    std::env::var_os(name).and_then(|n| n.to_str()?.parse().ok()).unwrap_or(otherwise)
 }
 
 /// A reproducible order of numbers.
