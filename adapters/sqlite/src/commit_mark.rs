@@ -90,6 +90,10 @@ impl CommitMark {
         let opened = if is_ours { private_file().open(folder.join(COMMIT_MARK)) } else { make(folder, position) };
         if let Err(error) = &opened {
             tracing::warn!(%error, "the commit mark cannot be written: a write-ahead log that is lost later would not be noticed");
+            // A mark of another installation that stayed would be taken for a loss by the next start. Removing it needs no room.
+            if !is_ours {
+                let _ = std::fs::remove_file(folder.join(COMMIT_MARK));
+            }
         }
         let mut mark = Self { file: opened.ok(), is_stuck: false };
         mark.advance(position);

@@ -12,7 +12,7 @@ use crate::error::OpenError;
 use crate::log_scan::{self, BrokenLog};
 
 /// Files that a server makes after its database: where they are, a database was.
-const MADE_LATER: [&str; 2] = ["auth.key", "finding.key"];
+const MADE_LATER: [&str; 1] = ["auth.key"];
 
 /// What a data folder lacks of what was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub(crate) fn examine(folder: &Path) -> Result<Examined, OpenError> {
 
 pub(crate) fn judge(marked: Option<Position>, found: Found, broken: Option<BrokenLog>) -> Option<Loss> {
     match (marked, found) {
+        // The loss was accepted; what a crash in between left of it is finished by this start.
+        (_, Found::Accepted) => None,
         (Some(marked), Found::Nothing) => Some(Loss::Gone { marked }),
         (Some(_), Found::Uncounted) => Some(Loss::Other),
         (Some(marked), Found::At(found)) if marked.installation != found.installation => Some(Loss::Other),
@@ -106,7 +108,10 @@ fn alone(folder: &Path, log: &Path, found: Found) -> Option<Loss> {
     if !matches!(found, Found::Nothing) {
         return None;
     }
-    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+    // The first page is synced before there is a log, so a crash in the very first start leaves a database that can be read, without
+    // tables, beside a log. A log beside no page at all is what remains of more.
+    let has_page = std::fs::metadata(folder.join("lockgate.db")).is_ok_and(|database| database.len() > 0);
+    if !has_page && std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
         return Some(Loss::Alone { beside: "its write-ahead log lockgate.db-wal" });
     }
     let beside = MADE_LATER.into_iter().find(|name| folder.join(name).exists())?;

@@ -125,7 +125,7 @@ fn all_but_a_key(folder: &Path) -> io::Result<()> {
     for name in ["lockgate.db", "lockgate.db-wal", "lockgate.db-shm", "commit.mark"] {
         remove(folder, name)?;
     }
-    std::fs::write(folder.join("finding.key"), "x")
+    std::fs::write(folder.join("auth.key"), "x")
 }
 
 fn open(folder: &Path, clock: Arc<ManualClock>, accept_loss: bool) -> Result<Opened, String> {

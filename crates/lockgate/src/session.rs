@@ -73,10 +73,13 @@ impl Session {
         let within = connection.call_timeout;
         let endpoint = access.endpoint(&connection.server).map_err(wrong)?;
         let endpoint = endpoint.connect_timeout(CONNECT_WITHIN.min(within)).tcp_nodelay(true);
-        let channel = deadline::watched(endpoint, within)
-            .connect()
+        let unreachable = |cause: String| CliError::Unreachable { server: connection.server.clone(), cause };
+        let endpoint = deadline::watched(endpoint, within);
+        // The endpoint's own limit ends with the TCP connection; a TLS handshake may stay without an answer after that.
+        let channel = tokio::time::timeout(CONNECT_WITHIN.min(within), endpoint.connect())
             .await
-            .map_err(|error| CliError::Unreachable { server: connection.server.clone(), cause: innermost(&error) })?;
+            .map_err(|_| unreachable("the server did not answer the handshake in time".to_owned()))?
+            .map_err(|error| unreachable(innermost(&error)))?;
         let line = InterceptedService::new(Bounded::new(channel, within), identity);
         let client = SchedulerClient::new(line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self { client, out, server: connection.server.clone(), line })

@@ -32,7 +32,9 @@ impl Job {
 
     /// an attempt that was taken from its worker is surely over. What its run did may be undone once all of them are.
     pub(super) fn let_go(&self, token: &AttemptToken) -> Result<Transition, Illegal> {
-        self.was_taken(token).filter(|taken| taken.leaving.is_some()).ok_or(Illegal::Superseded)?;
+        // While the scan holds its late result, its run goes on waiting: the work was done, and its undo is still to come.
+        let is_held = self.late_result_is_held() && self.life.late.as_ref().is_some_and(|late| late.token == *token);
+        self.was_taken(token).filter(|taken| taken.leaving.is_some() && !is_held).ok_or(Illegal::Superseded)?;
         let mut transition = Transition::from(self);
         transition.note_left(token);
         Ok(transition)
@@ -73,7 +75,6 @@ impl Job {
         let taken = self.was_taken(token).filter(|_| self.life.late.is_none() && !self.is_done());
         let Some(no) = taken.map(|taken| taken.no) else { return self.let_go(token) };
         let mut transition = Transition::from(self);
-        transition.note_left(token);
         transition.job.life.late = Some(LostAttempt { no, token: token.clone(), leaving: None });
         transition.event(EventKind::DoneLate, env.now, |event| {
             event.late_of = Some(no).filter(|no| *no != event.attempt);
@@ -83,6 +84,10 @@ impl Job {
         let fits = max.is_none_or(|max| result.as_str().len() as u64 <= max);
         if self.life.state.is_terminal() && fits {
             transition.keep_late(no, result, step, env);
+        }
+        // its run hears of a held result after the scan, and must not begin to undo what the work used before.
+        if !transition.job.late_result_is_held() {
+            transition.note_left(token);
         }
         Ok(transition)
     }
@@ -110,6 +115,13 @@ impl Transition {
     pub(super) fn note_left(&mut self, token: &AttemptToken) {
         if let Some(taken) = self.job.life.taken.iter_mut().find(|taken| taken.token == *token) {
             taken.leaving = None;
+        }
+    }
+
+    /// The scan of a late result is over, whatever it said: its run hears of the work now.
+    pub(super) fn late_came_out(&mut self) {
+        if let Some(late) = self.job.life.late.clone() {
+            self.note_left(&late.token);
         }
     }
 

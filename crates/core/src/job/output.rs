@@ -85,6 +85,7 @@ impl Job {
         let mut transition = Transition::from(self);
         if self.has_late_result() {
             transition.late_decided(&scanned.verdict, scanned.result, env);
+            transition.late_came_out();
             return Ok(transition);
         }
         Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now).about(attempt))
@@ -98,6 +99,7 @@ impl Job {
         let mut transition = Transition::from(self);
         if self.has_late_result() {
             transition.keep_late(attempt, result, OutputStep::Unchecked { why }, env);
+            transition.late_came_out();
             return Ok(transition);
         }
         transition.event(EventKind::OutputUnchecked, env.now, |event| event.message = Some(why));

@@ -25,9 +25,14 @@ impl Job {
         if let Some(born) = stamped_ahead(life.began_at, right) {
             life.began_at = right;
             life.submitted_at = life.submitted_at.min(right);
-            life.deadline_at = life.deadline_at.map(|at| at - born);
+            // The timeout of a held attempt stays, and must stay before the deadline: one that lies behind it reads as the end of the
+            // job's time, and would spend the retries that are left.
+            if !life.state.is_held() {
+                life.deadline_at = life.deadline_at.map(|at| at - born);
+            }
         }
-        if !life.state.is_held() {
+        // A time that lies before the latest change was not counted from it.
+        if !life.state.is_held() && life.due_at >= changed_at {
             // A time that the client named is not counted from any stamp.
             let named = self.request.not_before.filter(|at| *at <= life.due_at);
             life.due_at = named.into_iter().chain([life.due_at - changed]).max().unwrap_or(right);

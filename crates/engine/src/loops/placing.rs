@@ -192,7 +192,9 @@ impl Hopeless {
         for (shape, refusal) in now_hopeless {
             let same = before.get(&shape).filter(|(_, earlier)| *earlier == refusal);
             let kept = resumed.remove(&shape).filter(|kept| kept.is_of(routing, &refusal));
-            let resumed = kept.map(|kept| now - ladder(&shape, limits).wait(kept.tries));
+            // The last step is always still to come, so that workers can attach before anything is given up after a restart.
+            let made = |kept: u32| kept.min(limits.placing_tries_max.saturating_sub(1));
+            let resumed = kept.map(|kept| now - ladder(&shape, limits).wait(made(kept.tries)));
             let since = same.map(|(since, _)| *since).or(resumed).unwrap_or(now);
             known.insert(shape, (since, refusal));
         }

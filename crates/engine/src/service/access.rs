@@ -141,7 +141,15 @@ impl Engine {
             lasts: old.ends_at.map(|end| end.since(old.created_at)),
         };
         let made = self.create_key(by, digest, new).await?;
-        self.end(by, &old, now + overlap, None, Some(&made.credential.id)).await?;
+        // C-3: another caller may revoke the new key before the old one is ended, because the old one is still there.
+        let at = now + overlap;
+        let stays = made.credential.ends_at.map_or(at, |end| at.min(end - Duration::from_millis(1)));
+        let given = administers(&old.grant).then(|| GoesOn { id: made.credential.id.clone(), at: stays });
+        let ended = self.end(by, &old, at, given, Some(&made.credential.id)).await?;
+        if ended.is_valid(at) && old.is_valid(at) {
+            let text = "the new key was revoked before the old one was ended; the old one goes on: rotate it again";
+            return Err(ApiError::Unavailable(text.to_owned()));
+        }
         Ok(made)
     }
 

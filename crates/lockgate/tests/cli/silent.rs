@@ -277,3 +277,12 @@ fn a_server_that_answers_pings_only_or_begins_an_answer_is_not_waited_for_either
         assert!(said.contains("no answer within ") && said.contains("--call-timeout"), "{words}: {said}");
     }
 }
+
+#[test]
+fn a_tls_handshake_that_is_never_answered_ends_by_itself() {
+    let server = silent(Says::Nothing).replace("http://", "https://");
+    for (words, code, said) in wait_for_ends(vec![start(&server, "100ms", &["queues"])], Duration::from_secs(50)) {
+        assert_eq!(code, Some(3), "{words}: {said}");
+        assert!(said.contains(&format!("cannot reach {server}: ")), "{words}: {said}");
+    }
+}

@@ -97,6 +97,9 @@ fn a_late_result_passes_policy_before_anybody_hears_of_it() {
         let late = story.apply(done(&token, OutputStep::Scan { hold: true })).unwrap();
         assert!(!late.tells_its_run() && !story.job.is_done_late());
         assert!(story.job.needs_scan() && !story.job.result_is_out());
+        // what the work used is not undone before its run hears of it, so its worker counts as at work until then.
+        assert_eq!(story.job.leaving().count(), 1, "the scan is still to come");
+        assert_eq!(story.apply(Input::LetGo { token }).unwrap_err(), Illegal::Superseded);
         story
     };
     for (decision, kept) in
@@ -107,6 +110,7 @@ fn a_late_result_passes_policy_before_anybody_hears_of_it() {
         let told = story.apply(Input::Scanned(scanned)).unwrap();
         assert_eq!((story.state(), told.result.clone()), (JobState::Cancelled, Some(Json::trusted(kept))), "{decision:?}");
         assert!(told.tells_its_run() && story.job.is_done_late() && !story.job.needs_scan() && told.dead_letter.is_none());
+        assert_eq!(story.job.leaving().count(), 0);
         assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Checked);
     }
     let mut story = held();

@@ -66,10 +66,13 @@ fn what_people_were_asked_expires_as_long_after_the_question() {
 }
 
 #[test]
-fn a_job_that_a_worker_holds_keeps_its_attempt() {
+fn a_job_that_a_worker_holds_keeps_its_attempt_and_its_deadline() {
     let mut story = Story::dispatched();
+    story.job.life.deadline_at = Some(story.now + HOUR);
     let (attempt, changed_at) = (story.job.life.attempt.clone(), story.now);
     story.now = START - HOUR;
     story.apply(restamped(changed_at, story.now)).unwrap();
     assert_eq!((story.state(), &story.job.life.attempt), (JobState::Dispatched, &attempt));
+    // Moved back alone it would lie before the timeout of the attempt, which then would end the job with its retries unspent.
+    assert_eq!(story.job.life.deadline_at, Some(changed_at + HOUR));
 }

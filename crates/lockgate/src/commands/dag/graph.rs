@@ -66,7 +66,7 @@ async fn stored(session: &Session, what: &str) -> Result<(Dag, BTreeMap<String, 
     }
     let response = session.orchestrator().get_dag(v1::GetDagRequest { name: name.clone(), version }).await;
     let text = session.answer(response)?.text;
-    let dag = Dag::load(&name, &text).map_err(|_| {
+    let dag = Dag::load_stored(&name, &text).map_err(|_| {
         CliError::Server(format!("this program cannot read the definition of {name}; is the server a newer one?"))
     })?;
     Ok((dag, states))
