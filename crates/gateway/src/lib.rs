@@ -3,6 +3,7 @@
 //! Both speak to the same [`Engine`]: this crate only translates, so a rule about jobs never lives here.
 
 mod access;
+mod answers;
 mod auth;
 mod calls;
 #[cfg(test)]

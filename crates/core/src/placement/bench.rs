@@ -28,7 +28,7 @@ pub(super) struct Need {
 pub(super) struct Stand<K> {
     /// None while it can be given nothing.
     pub(super) rank: Option<Rank<K>>,
-    /// It is asked only when nobody here has a place.
+    /// It is asked only when no worker of this process has a place.
     pub(super) last: bool,
     /// Whether it works, for whichever process.
     pub(super) here: bool,

@@ -86,8 +86,8 @@ impl Edge {
         }
     }
 
-    /// These are all that is attached elsewhere. Nobody here sends to them; they count when somebody asks whether a job could
-    /// ever run, and when a worker is chosen over the whole fleet.
+    /// Takes in all sessions that other gateways hold. This process sends them nothing; they count for whether a job could ever run,
+    /// and when a worker is chosen over the whole fleet.
     pub(crate) fn meet(&self, others: impl Iterator<Item = SessionRow>) {
         let mut state = self.state.lock();
         state.forget_unseen();

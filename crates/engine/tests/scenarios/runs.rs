@@ -333,7 +333,7 @@ async fn what_a_cancelled_node_needed_is_undone_only_when_its_worker_is_through_
     }
 }
 
-/// The run, and the assignment of `b`. Whoever asks is told what the run waits for.
+/// The run, and the assignment of `b`. `why` of the run says what it waits for.
 async fn closed_while_b_is_at_work(stage: &Stage, worker: &mut Hand, other: &mut Hand) -> (RunId, Assignment) {
     stage.put(CHAIN).await;
     let run = stage.begin("chain", json!({})).await;

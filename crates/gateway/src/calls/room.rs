@@ -1,18 +1,16 @@
 //! Places for calls, a share of them for each caller, and answers that keep theirs for as long as they go on.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use http::{Extensions, Response};
-use hyper::body::{Frame, SizeHint};
 use lockgate_core::access::CredentialId;
 use lockgate_core::ids::ActorId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Unanswered;
+use crate::answers::kept_until_the_end;
 use crate::auth::Admitted;
 use crate::peer::PeerAddress;
 use crate::shares::{Part, Shares};
@@ -75,28 +73,6 @@ impl Room {
 impl Place {
     /// Held until the whole answer has been given, or nobody listens any more.
     pub(super) fn until_the_end_of(self, response: Response<Body>) -> Response<Body> {
-        response.map(|body| Body::new(Kept { body, _place: self }))
-    }
-}
-
-struct Kept {
-    body: Body,
-    _place: Place,
-}
-
-impl HttpBody for Kept {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        kept_until_the_end(response, self)
     }
 }

@@ -2,17 +2,16 @@
 //! else a few thousand clients that hold connections open and ask nothing would keep all others waiting.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use http::Response;
-use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::answers::kept_until_the_end;
 
 /// A connection that was used a moment ago is likely to be used again, so it is not asked to leave before this.
 const IDLE_MIN: Duration = Duration::from_millis(200);
@@ -110,7 +109,7 @@ pub(super) struct Call(Presence);
 
 impl Call {
     pub(super) fn until_the_end_of(self, response: Response<Body>) -> Response<Body> {
-        response.map(|body| Body::new(Answer { body, _call: self }))
+        kept_until_the_end(response, self)
     }
 }
 
@@ -122,28 +121,6 @@ impl Drop for Call {
         if busy.calls == 0 && !state.leave.is_cancelled() {
             busy.number = Some(state.idlers.enter(&state.leave));
         }
-    }
-}
-
-struct Answer {
-    body: Body,
-    _call: Call,
-}
-
-impl HttpBody for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

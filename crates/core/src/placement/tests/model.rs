@@ -90,7 +90,7 @@ impl Model {
         healthy
     }
 
-    /// Who takes the next job in a pool, if nobody is preferred.
+    /// Who takes the next job in a pool, if no worker is preferred.
     fn next(&self, shape: &Shape, pool: &Pool) -> Option<u32> {
         let least = |keys: Vec<u32>| keys.into_iter().min_by(|a, b| order(*a, &self.workers[a], *b, &self.workers[b]));
         let healthy = self.healthy(shape, &[pool]);
